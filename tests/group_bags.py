@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unbag import AnyOf, Bags
+
 SCALES = (0.0, 1.0, 1.0, 5.0, 20.0, 60.0, 400.0, 1e4)
 RATES = (0.0, 0.0, 1e-12, 1e-6, 0.05, 0.3, 0.9)
 
@@ -69,3 +71,17 @@ def draw_group_bag(rng, max_instances=6, max_classes=5, noisy=False, scales=SCAL
     if noisy:
         missed, false = rng.choice(RATES, (2, n_classes))
     return GroupBag(log_prior, y, pinned, groups, missed, false)
+
+
+def made_bags(rng, n_bags=80, vague=0.6):
+    """Bags of four classes that are easy to tell apart, some of whose labels name pairs."""
+    means = rng.normal(size=(4, 5)) * 3
+    names = ["hawk", "owl", "robin", "wren"]
+    pairs = [AnyOf("hawk", "owl"), AnyOf("robin", "wren")]
+    arrays, sets, truth = [], [], []
+    for _ in range(n_bags):
+        own = rng.integers(0, 4, rng.integers(1, 5))
+        arrays.append(means[own] + rng.normal(size=(len(own), 5)))
+        sets.append({pairs[c // 2] if rng.random() < vague else names[c] for c in set(own)})
+        truth += [names[c] for c in own]
+    return Bags.from_list(arrays), sets, np.array(truth)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import unbag
+from group_bags import made_bags
 from unbag import AnyOf, Bags, LabelSets, ORLogisticRegression, Unknown
 from unbag.annotations import annotate
 from unbag.groups import Groups
@@ -121,20 +122,6 @@ def test_levels():
     assert birds.above(["robin"]).rows == (("robin", "bird", "species"),)
 
 
-def made_bags(rng, n_bags=80, vague=0.6):
-    """Bags of four classes that are easy to tell apart, some of whose labels name pairs."""
-    means = rng.normal(size=(4, 5)) * 3
-    names = ["hawk", "owl", "robin", "wren"]
-    pairs = [AnyOf("hawk", "owl"), AnyOf("robin", "wren")]
-    arrays, sets, truth = [], [], []
-    for _ in range(n_bags):
-        own = rng.integers(0, 4, rng.integers(1, 5))
-        arrays.append(means[own] + rng.normal(size=(len(own), 5)))
-        sets.append({pairs[c // 2] if rng.random() < vague else names[c] for c in set(own)})
-        truth += [names[c] for c in own]
-    return Bags.from_list(arrays), sets, np.array(truth)
-
-
 @pytest.mark.parametrize(
     "settings",
     [
@@ -200,7 +187,7 @@ def test_labels_are_checked_with_groups(rng):
     assert len(found)
 
 
-def test_a_search_leaves_networks_out(rng):
+def test_a_search_learns_from_groups(rng):
     bags, sets, truth = made_bags(rng, 40)
     grid = {"kernel": [None], "context": [0.0], "missed": [0.0], "false": [0.0]}
     model = unbag.tune(bags, sets, grid=grid, networks=None, cv=2)
@@ -212,13 +199,6 @@ def test_other_methods_warn_that_groups_are_unknown_to_them(name, rng):
     bags, sets, _ = made_bags(rng, 30, vague=0.3)
     with pytest.warns(UserWarning, match=f"{name} cannot learn from labels that say that one of"):
         getattr(unbag, name)().fit(bags, sets)
-
-
-def test_what_cannot_learn_from_groups_says_so(rng):
-    torch_parts = pytest.importorskip("unbag.torch")
-    bags, sets, _ = made_bags(rng, 20)
-    with pytest.raises(ValueError, match="ORNetwork cannot learn from labels that say that one of"):
-        torch_parts.ORNetwork().fit(bags, sets)
 
 
 def test_formats_that_cannot_hold_groups_say_so(rng, tmp_path):

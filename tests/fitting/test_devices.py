@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from group_bags import made_bags
 from toys import make_colours
-from unbag import Bags, ORLogisticRegression, models
+from unbag import AnyOf, Bags, LabelSets, ORLogisticRegression, models
 from unbag._extras import MissingExtraError
 from unbag.fitting import Training, make_parts
 from unbag.union import IntractableBagError, UnionProblem
@@ -80,6 +81,19 @@ def test_unknown_labels_are_optional(colours, device, rng):
     bags, y = colours
     y = np.where(rng.random(y.shape) < 0.3, -1, y)
     agree(fitted(bags, y, "cuda"), fitted(bags, y))
+
+
+@pytest.mark.parametrize("options", [{}, {"background": True, "background_cost": 0.7}], ids=str)
+def test_groups_of_classes(options, device, rng):
+    bags, sets, truth = made_bags(rng)
+    # Two that overlap, and one that is implied.
+    for b in np.flatnonzero(bags.sizes > 2)[:3].tolist():
+        sets[b] |= {AnyOf("hawk", "robin"), AnyOf("owl", "robin", "wren")}
+    labels = LabelSets.parse(sets)
+    known = np.where(rng.random(len(truth)) < 0.1, truth, None)
+    for pinned in (None, known):
+        given = {**options, "instance_labels": pinned}
+        agree(fitted(bags, labels, "cuda", **given), fitted(bags, labels, **given))
 
 
 def test_single_precision_stays_single(colours, device):

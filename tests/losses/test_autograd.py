@@ -8,7 +8,9 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 from logit_batches import on, random_batch
 from unbag.torch import UnionLoss, union_loss
 from unbag.torch.arguments import read_batch
+from unbag.torch.groups import prepared_groups, with_groups
 from unbag.torch.loss import takes_one_pass
+from unbag.union import Groups
 
 
 @pytest.mark.parametrize(
@@ -199,6 +201,13 @@ def test_operators_keep_the_promises_of_custom_operators(rng):
             (given, offsets, y, None, *rates, False, "keep", "raise"),
             test_utils=("test_schema", "test_faketensor", "test_autograd_registration"),
         )
+    groups = Groups.of([[[0, 1], [2, 5]]] * len(y), 7)
+    batch = with_groups(read_batch(given, offsets, y), prepared_groups(groups))
+    torch.library.opcheck(
+        torch.ops.unbag.union.default,
+        (*batch[:7], "keep", "raise", batch.groups),
+        test_utils=("test_schema", "test_faketensor", "test_autograd_registration"),
+    )
 
 
 def test_modules_move_with_their_rates(rng, device):

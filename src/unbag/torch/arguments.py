@@ -42,6 +42,10 @@ class BagBatch(NamedTuple):
         Whether the logits have one column more than there are classes, the last.
     shape : tuple of int
         Of the logits as they were given.
+    groups : Tensor of int64 of shape (n_bags, n_groups, n_members), or None
+        Classes of which one is required. The first of each group is the one that the targets
+        require, and the targets forbid the others. What fills a group repeats its first class; the
+        classes c of a group that is not required are written as -1 - c.
     """
 
     logits: torch.Tensor
@@ -52,6 +56,7 @@ class BagBatch(NamedTuple):
     false: torch.Tensor | None
     background: bool
     shape: tuple[int, ...]
+    groups: torch.Tensor | None = None
 
     @property
     def n_bags(self) -> int:

@@ -11,8 +11,9 @@ import torch
 from unbag.estimators.instances import UNLIKELY
 from unbag.fitting.background import charges
 from unbag.fitting.noise import NoiseCounts, expected_counts
+from unbag.groups import Groups
 from unbag.union import IntractableBagError, UnionProblem
-from unbag.union.noise import infer_noisily
+from unbag.union.noise import groups_at_any_rate, infer_noisily, shown_states
 from unbag.union.policy import OnIntractable
 from unbag.union.problem import LARGEST
 from unbag.union.rates import Rates
@@ -96,6 +97,8 @@ class LearningBags:
         Probabilities to learn instead of the label sets.
     n_taught : int or None
         The number of steps, the first ones, in which they are learnt; None for all.
+    groups : Groups or None
+        Of classes that the bags require.
     """
 
     X: torch.Tensor
@@ -107,6 +110,24 @@ class LearningBags:
     ids: np.ndarray
     teacher: np.ndarray | None = None
     n_taught: int | None = None
+    groups: Groups | None = None
+
+    @classmethod
+    def of(
+        cls,
+        X: torch.Tensor,
+        problem: UnionProblem,
+        background: bool,
+        weight: np.ndarray | None,
+        ids: np.ndarray,
+    ) -> "LearningBags":
+        """Return bags with the label sets of a problem, in which a background is a column."""
+        n_classes = problem.y.shape[1] - background
+        groups = problem.groups
+        return cls(
+            X, problem.offsets, problem.y[:, :n_classes], background, problem.instance_labels,
+            weight, ids, groups=None if groups is None else groups.widened(n_classes),
+        )  # fmt: skip
 
     @property
     def device(self) -> torch.device:
@@ -154,7 +175,10 @@ class LearningBags:
         starts = np.arange(n_members)[:, None] * self.offsets[-1] + self.offsets[:-1]
         offsets = np.append(starts.ravel(), n_members * self.offsets[-1])
         pins = None if self.pins is None else np.tile(self.pins, n_members)
-        return UnionProblem(offsets, np.tile(y, (n_members, 1)), pins)
+        groups = self.groups
+        if groups is not None:
+            groups = Groups.stacked([groups] * n_members, groups.n_classes).widened(y.shape[1])
+        return UnionProblem(offsets, np.tile(y, (n_members, 1)), pins, groups)
 
     def chosen(self, bags: np.ndarray) -> "LearningBags":
         """Return some of the bags."""
@@ -170,6 +194,7 @@ class LearningBags:
             weight=None if self.weight is None else self.weight[bags],
             ids=self.ids[bags],
             teacher=None if self.teacher is None else self.teacher[rows],
+            groups=None if self.groups is None else self.groups[bags],
         )
 
 
@@ -215,6 +240,7 @@ class Batch:
         self._problem = cache(bags.problem)
         self._arguments = cache(self._arguments_of_loss)
         self._charges = cache(self._charges_of_rows)
+        self._shown = cache(self._shown_classes)
 
     def _tensor(self, array, dtype):
         return None if array is None else torch.as_tensor(array, dtype=dtype, device=self.device)
@@ -263,7 +289,12 @@ class Batch:
         problem, cost = self._problem(n_members), self.settings.background_cost_
         if not (self.bags.background and cost):
             return None
-        return charges(problem.y, problem.offsets, cost)
+        return charges(problem.named, problem.offsets, cost)
+
+    def _shown_classes(self, n_members):
+        """Return, as label sets, which classes show something if they are noticed."""
+        problem = self._problem(n_members)
+        return shown_states(problem, groups_at_any_rate(problem))
 
     def _loss(self, logits, rates):
         n_classes = self.bags.targets.shape[1]
@@ -298,12 +329,14 @@ class Batch:
 
     def _arguments_of_loss(self, n_members):
         problem, bags = self._problem(n_members), self.bags
+        groups = problem.groups
         weight = None if bags.weight is None else np.tile(bags.weight, n_members)
         return {
             "offsets": self._tensor(problem.offsets, torch.int64),
             "targets": self._tensor(problem.y[:, : bags.targets.shape[1]], torch.int8),
             "instance_labels": self._tensor(problem.instance_labels, torch.int64),
             "weight": self._tensor(weight, torch.float32),
+            "groups": None if groups is None else groups.widened(bags.targets.shape[1]),
         }
 
     def log_likelihood(self, logits: torch.Tensor, rates: Rates | None = None) -> np.ndarray:
@@ -337,7 +370,7 @@ class Batch:
         """
         problem, answer, relaxed = self._inferred(logits, rates)
         weight = np.tile(self._bag_weight, len(logits))[:, None]
-        known = np.where((problem.y != -1) & ~relaxed, weight, 0.0)
+        known = np.where((self._shown(len(logits)) != -1) & ~relaxed, weight, 0.0)
         return expected_counts(answer, problem.offsets, known)
 
 

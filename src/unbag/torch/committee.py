@@ -145,7 +145,9 @@ class Training:
             self._cross_fit("kernel", kernel)
 
     def _cross_fit(self, name, unfitted):
-        labels = LabelSets(self.problem.y[:, : self.n_classes], self.model.classes_)
+        y, groups = self.problem.y[:, : self.n_classes], self.problem.groups
+        groups = None if groups is None else groups.widened(self.n_classes)
+        labels = LabelSets(y, self.model.classes_, groups=groups)
         columns = self.problem.instance_labels
         names = np.array([*self.model.classes_.tolist(), BACKGROUND_NAME, None], dtype=object)
         known = None if columns is None else names[columns]
@@ -174,15 +176,9 @@ class Training:
     def fit_networks(self, kind: Kind, n_members: int, seed: int) -> bool:
         """Fit networks of a kind; return whether that was stopped by the callback."""
         part = self._unfitted(kind, n_members)
-        learning = LearningBags(
-            torch.from_numpy(part._inputs(self.bags.X, np.float32)).to(part._device()),
-            self.bags.offsets,
-            self.problem.y[:, : self.n_classes],
-            part.has_background_,
-            self.problem.instance_labels,
-            self.weight,
-            self.bags.ids,
-        )
+        X = torch.from_numpy(part._inputs(self.bags.X, np.float32)).to(part._device())
+        given = part.has_background_, self.weight, self.bags.ids
+        learning = LearningBags.of(X, self.problem, *given)
         if kind.is_taught:
             learning = self._taught(learning, part.max_iter)
         seeds = np.random.default_rng(seed).integers(2**31, size=len(self.folds) + 1).tolist()
@@ -333,8 +329,8 @@ def dealt_folds(
     if n_folds < 2:
         return []
     n_bags = len(problem.y)
-    required = problem.y == 1
-    counts = np.where(required, required.sum(axis=0), n_bags + 1)
+    named = problem.named
+    counts = np.where(named, named.sum(axis=0), n_bags + 1)
     rarest = np.argmin(counts, axis=1)
     order = np.lexsort((rng.permutation(n_bags), rarest, counts.min(axis=1)))
     return [np.sort(order[start::n_folds]) for start in range(n_folds)]

@@ -17,8 +17,9 @@ import triton.language as tl
 from unbag.union import IntractableBagError
 
 from . import triton_chain, triton_long, triton_rows, triton_subsets
-from .arguments import working_dtype
+from .arguments import PADDING, working_dtype
 from .counts import INTRACTABLE, RELAXED, SLOW
+from .groups import RowGroups
 
 # Labels that are listed of each bag, and of those the most that are chained, or summed over by
 # inclusion and exclusion: bags of few labels take a smaller kernel.
@@ -160,6 +161,7 @@ def union(
     background: bool,
     on_impossible: str,
     on_intractable: str,
+    groups: torch.Tensor | None = None,
     in_advance: GradientInAdvance | None = None,
 ) -> Answer:
     """Return what `unbag.torch.operators.union` returns; write a gradient in advance, if given."""
@@ -193,6 +195,8 @@ def union(
             ROWS=rows, BLOCK=block, BACKGROUND=background, DTYPE=triton_type(dtype),
             ONE_PASS=in_advance is not None, num_warps=1, **flags,
         )  # fmt: skip
+        if groups is not None:
+            RowGroups.of(groups, bags.labels, bags.row_bag).write_scores(logits, posteriors)
     inputs = pins, missed, false, normaliser, log_ratio, posteriors
     sum_over_subsets(bags, offsets, *inputs, log_likelihood, n_targets, in_advance)
     floats = min(chain_floats(n_rows, n_targets), MOST_FLOATS)
@@ -210,8 +214,8 @@ def union(
         counts[RELAXED] += bags.n_large[0]
     elif large is not None and is_positive(*large) and int(counts[INTRACTABLE]):
         labels, posteriors = infer_on_the_cpu(
-            logits, offsets, targets, pins, missed, false, background, on_impossible, bags.row_bag,
-            log_likelihood, labels, posteriors, log_ratio, counts,
+            logits, offsets, targets, pins, missed, false, background, on_impossible, groups,
+            bags.row_bag, log_likelihood, labels, posteriors, log_ratio, counts,
         )  # fmt: skip
     if false is not None:
         log_likelihood += (targets == 0).to(torch.float64) @ torch.log1p(-false.to(torch.float64))
@@ -370,6 +374,7 @@ def infer_on_the_cpu(
     false: torch.Tensor | None,
     background: bool,
     on_impossible: str,
+    groups: torch.Tensor | None,
     row_bag: torch.Tensor,
     log_likelihood: torch.Tensor,
     labels: torch.Tensor,
@@ -390,6 +395,7 @@ def infer_on_the_cpu(
         answer = torch.ops.unbag.union(
             logits[rows].cpu(), own_offsets, targets[bags].cpu(),
             None if pins is None else pins[rows].cpu(), *rates, background, on_impossible, "raise",
+            None if groups is None else groups[bags].cpu(),
         )  # fmt: skip
     except IntractableBagError as error:
         raise error.with_ids(bags.cpu().numpy()) from None
@@ -419,6 +425,7 @@ def union_one_pass(
     offsets: torch.Tensor,
     targets: torch.Tensor,
     pins: torch.Tensor | None,
+    groups: torch.Tensor | None,
     false: torch.Tensor | None,
     on_impossible: str,
     on_intractable: str,
@@ -430,7 +437,7 @@ def union_one_pass(
     """Return what `union` returns, a gradient, and the scales with which it was written."""
     in_advance = GradientInAdvance(logits, sizes, weight, factor, reduction)
     answer = union(
-        logits, offsets, targets, pins, None, false, False, on_impossible, on_intractable,
+        logits, offsets, targets, pins, None, false, False, on_impossible, on_intractable, groups,
         in_advance,
     )  # fmt: skip
     return answer, in_advance.gradient, in_advance.written
@@ -448,6 +455,7 @@ def union_gradient(
     posteriors: torch.Tensor,
     log_ratio: torch.Tensor,
     row_bag: torch.Tensor,
+    groups: torch.Tensor | None = None,
     gradient: torch.Tensor | None = None,
     written: torch.Tensor | None = None,
 ) -> torch.Tensor:
@@ -471,4 +479,10 @@ def union_gradient(
         MISSED=missed is not None, BACKGROUND=background, DTYPE=triton_type(normaliser.dtype),
         ONE_PASS=written is not None, num_warps=2,
     )  # fmt: skip
+    if groups is not None:
+        row_scale = scale.to(normaliser.dtype)[row_bag]
+        if pins is not None:
+            row_scale = torch.where(pins == PADDING, 0.0, row_scale)
+        own = RowGroups.of(groups, labels, row_bag)
+        own.write_gradient(logits, normaliser, posteriors, row_scale, gradient)
     return gradient

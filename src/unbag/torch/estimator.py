@@ -24,8 +24,6 @@ from unbag.fitting.background import PARTS_OF_COST
 from unbag.fitting.objective import SAMPLE_BYTES
 from unbag.fitting.pooling import pooled
 from unbag.fitting.solvers import InterruptedFitWarning
-from unbag.groups import refuse_groups
-from unbag.union import UnionProblem
 from unbag.union.policy import OnIntractable
 from unbag.validation import (
     all_or_nothing,
@@ -313,15 +311,9 @@ class ORNetwork(LabelSetLearner):
             self._learn_committee(bags, problem, used, weight, noise)
             self._keep_log_likelihood(problem, used, weight, bags)
             return self
-        learning = LearningBags(
-            torch.from_numpy(self._inputs(bags.X, np.float32)).to(self._device()),
-            bags.offsets,
-            problem.y[:, : len(self.classes_)],
-            self.has_background_,
-            problem.instance_labels,
-            weight,
-            bags.ids,
-        ).chosen(np.flatnonzero(used))
+        X = torch.from_numpy(self._inputs(bags.X, np.float32)).to(self._device())
+        learning = LearningBags.of(X, problem, self.has_background_, weight, bags.ids)
+        learning = learning.chosen(np.flatnonzero(used))
         self._learn(learning, start, noise)
         self._keep_log_likelihood(problem, used, weight, bags)
         return self
@@ -336,7 +328,6 @@ class ORNetwork(LabelSetLearner):
         last = getattr(self, "n_features_in_", None)
         given = self._read_fit(X, y, instance_labels, sample_weight, make is not Training)
         bags, labels, pinned, weight = given
-        refuse_groups(labels.groups, type(self).__name__)
         self._check_instance_shape()
         self._check_same_features(start, last)
         rates = self._decide_background(*given, start)
@@ -465,10 +456,7 @@ class ORNetwork(LabelSetLearner):
         """Fit networks of several kinds and linear models; if interrupted, keep what there is."""
         chosen = np.flatnonzero(used)
         if len(chosen) < len(bags):
-            rows = np.repeat(used, bags.sizes)
-            pins = None if problem.instance_labels is None else problem.instance_labels[rows]
-            bags = bags[chosen]
-            problem = UnionProblem(bags.offsets, problem.y[chosen], pins)
+            bags, problem = bags[chosen], problem.take(chosen)
             weight = None if weight is None else weight[chosen]
         rng = check_random_state(self.random_state)
         with self._recorded(None) as course:

@@ -1,9 +1,9 @@
 """Required groups of classes in losses: at least one instance of a bag has one of the classes.
 
-Where the groups of a bag are disjoint, each becomes one column: the logit of its first class is the
-log-sum-exp of all of them, and the others are excluded. The softmax of all other classes stays as
-it is, so that the operators for label sets see nothing unusual, on any device; the gradient of a
-group is divided among its classes in proportion to their priors.
+Where the groups of a bag are disjoint, each is one label of the operators: its first class stands
+for it, and the others are forbidden. The score of that label is the log-sum-exp of the logits of
+all classes of the group, and its posterior is divided among them in proportion to their priors.
+Both concern few columns of the logits, which are read where they are and never copied.
 
 Bags whose groups overlap, and label sets that may be wrong beside groups, are inferred on the CPU
 by `unbag.union`, in double precision.
@@ -11,16 +11,18 @@ by `unbag.union`, in double precision.
 
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 
-from unbag.groups import Groups, checked_groups
+from unbag.bags import offsets_of
+from unbag.groups import Groups, checked_groups, runs
 from unbag.union import UnionProblem
-from unbag.union.collapse import needed_groups
+from unbag.union.collapse import needed_groups, overlapping_bags
 from unbag.union.policy import OnImpossible, OnIntractable
 
-from .arguments import PADDING, BagBatch, on_device, working_dtype
+from .arguments import PADDING, BagBatch, on_device
 from .counts import IMPOSSIBLE, RELAXED, SLOW
 
 #: Groups of classes that bags require: for each bag a list of groups, each a list of classes; or
@@ -33,20 +35,51 @@ MOST = 0.3
 SLOW_METHODS = ("chain", "mixed")
 
 
-class GroupTable(NamedTuple):
-    """Groups as tensors with room for as many groups and classes as any bag has.
+class PreparedGroups:
+    """Groups as losses need them, made once for all calls that are given the same `Groups`.
 
     Attributes
     ----------
-    classes : Tensor of int64 of shape (n_bags, n_groups, n_members)
-        The first class of a group fills the room behind its last, and the first group of a bag that
-        behind the last group, so that all entries of a bag are classes of its groups. Zeros in bags
-        without groups.
-    has_groups : Tensor of bool of shape (n_bags,)
+    groups : Groups
+    overlapping : ndarray of int
+        The bags whose groups share classes, and neither lies within the other.
     """
 
-    classes: torch.Tensor
-    has_groups: torch.Tensor
+    def __init__(self, groups: Groups) -> None:
+        self.groups = groups
+        smallest = smallest_groups(groups)
+        overlaps = overlapping_bags(
+            smallest.bag_offsets, smallest.group_offsets, smallest.members, groups.n_classes
+        )
+        self.overlapping: np.ndarray = overlaps.nonzero()[0]
+        if len(self.overlapping):
+            smallest = smallest.chosen(~overlaps[smallest.bags])
+        self._disjoint = smallest
+        self._tables: dict[torch.device, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def apart(self, batch: BagBatch) -> np.ndarray:
+        """Return the bags that the operators cannot infer: beside rates, all that have groups."""
+        has_rates = batch.missed is not None or batch.false is not None
+        return self.groups.per_bag.nonzero()[0] if has_rates else self.overlapping
+
+    def tables(self, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return `group_table` of all groups, and of the smallest ones where none overlap."""
+        if device not in self._tables:
+            every = disjoint = group_table(self.groups, device)
+            if self._disjoint is not self.groups:
+                disjoint = group_table(self._disjoint, device)
+            self._tables[device] = every, disjoint
+        return self._tables[device]
+
+
+_PREPARED: "WeakKeyDictionary[Groups, PreparedGroups]" = WeakKeyDictionary()
+
+
+def prepared_groups(groups: Groups) -> PreparedGroups:
+    """Return groups as losses need them."""
+    if groups not in _PREPARED:
+        _PREPARED[groups] = PreparedGroups(groups)
+    return _PREPARED[groups]
 
 
 def read_groups(groups: GroupsLike | None, batch: BagBatch) -> Groups | None:
@@ -59,134 +92,255 @@ def smallest_groups(groups: Groups) -> Groups:
     """Return the groups that hold no other group of their bag."""
     packed = groups.bag_offsets, groups.group_offsets, groups.members
     # Without label sets and instances, only groups imply each other.
-    nothing = np.zeros((groups.n_bags, groups.n_classes), np.int8)
-    offsets = np.zeros(groups.n_bags + 1, np.int64)
-    return groups.chosen(needed_groups(*packed, nothing, offsets, np.zeros(0, np.int64)))
+    nothing = np.zeros((0, groups.n_classes), np.int8), np.zeros(1, np.int64), np.zeros(0, np.int64)
+    return groups.chosen(needed_groups(*packed, *nothing))
 
 
-def are_disjoint(groups: Groups) -> bool:
-    """Return whether no class is in two groups of a bag."""
-    bags = np.repeat(groups.bags, np.diff(groups.group_offsets))
-    keys = bags * groups.n_classes + groups.members
-    return len(np.unique(keys)) == len(keys)
+def group_table(groups: Groups, device: torch.device) -> torch.Tensor:
+    """Lay groups out with room for as many groups and classes as any bag has.
 
-
-def group_table(groups: Groups, device: torch.device) -> GroupTable:
-    """Lay groups out as a table."""
+    Returns
+    -------
+    Tensor of int64 of shape (n_bags, n_groups, n_members)
+        The first class of a group fills the room behind its last, and the first group of a bag that
+        behind its last group. -1 in bags without groups.
+    """
     sizes, per_bag = np.diff(groups.group_offsets), groups.per_bag
     n_groups, n_members = int(per_bag.max(initial=1)), int(sizes.max(initial=1))
     firsts = groups.members[groups.group_offsets[:-1]]
     rows = np.repeat(firsts[:, None], n_members, axis=1)
     place = np.arange(len(groups.members)) - np.repeat(groups.group_offsets[:-1], sizes)
     rows[np.repeat(np.arange(len(sizes)), sizes), place] = groups.members
-    classes = np.zeros((groups.n_bags, n_groups, n_members), np.int64)
+    classes = np.full((groups.n_bags, n_groups, n_members), -1)
     filled = per_bag > 0
     classes[filled] = rows[groups.bag_offsets[:-1][filled]][:, None]
     nth = np.arange(len(sizes)) - np.repeat(groups.bag_offsets[:-1], per_bag)
     classes[groups.bags, nth] = rows
-    has_groups = torch.from_numpy(filled)
-    return GroupTable(
-        on_device(torch.from_numpy(classes), device, torch.int64),
-        on_device(has_groups, device, torch.bool),
-    )
+    return on_device(torch.from_numpy(classes), device, torch.int64)
 
 
-def collapsed_batch(batch: BagBatch, groups: Groups) -> BagBatch:
-    """Return a batch in which each group is one class, for bags whose groups are disjoint.
+def with_groups(batch: BagBatch, groups: PreparedGroups, most: int | None = None) -> BagBatch:
+    """Return a batch for the operators in which each group is one class.
+
+    Bags that are inferred apart say nothing any more: all classes are optional there.
 
     Parameters
     ----------
     batch : BagBatch
-        Without rates of wrong labels.
-    groups : Groups
-        All that bags require.
+    groups : PreparedGroups
+    most : int, optional
+        Bags that require more labels than that are relaxed: their groups are not required.
     """
-    logits, targets = batch.logits, batch.targets
-    device, n_rows = logits.device, len(logits)
-    allowed = on_device(torch.from_numpy(groups.named()), device, torch.bool)
-    targets = torch.where(allowed & (targets == 0), -1, targets).to(torch.int8)
-    table = group_table(smallest_groups(groups), device)
-    bags = torch.arange(batch.n_bags, device=device)
-    row_bag = torch.repeat_interleave(bags, batch.offsets.diff(), output_size=n_rows)
+    targets = batch.targets.clone()
+    if len(apart := groups.apart(batch)):
+        targets[on_device(torch.from_numpy(apart), targets.device, torch.int64)] = -1
+    if batch.missed is not None or batch.false is not None:
+        return batch._replace(targets=targets)
+    every, required = groups.tables(batch.logits.device)
+    # Whatever the targets say, classes of groups are allowed.
+    flat = every.flatten(1)
+    own = targets.gather(1, flat.clamp(min=0))
+    targets.scatter_(1, flat.clamp(min=0), torch.where((flat >= 0) & (own == 0), -1, own))
+    flat = required.flatten(1).clamp(min=0)
+    own = targets.gather(1, flat).reshape(required.shape)
     # A group that holds a required class, or one that a known instance shows, is implied.
-    shown = targets == 1
+    implied = own == 1
     if batch.pins is not None:
-        known = torch.zeros((batch.n_bags, logits.shape[1]), dtype=torch.int32, device=device)
-        is_known = (batch.pins >= 0).to(torch.int32)
-        known.index_put_((row_bag, batch.pins.clamp(min=0)), is_known, accumulate=True)
-        shown = shown | (known[:, : targets.shape[1]] > 0)
-    n_bags, _, n_members = table.classes.shape
-    flat = table.classes.reshape(n_bags, -1)
-    implied = shown.gather(1, flat).reshape(table.classes.shape).any(2)
-    active = table.has_groups[:, None] & ~implied
-    # The first class stands for its group; what was written for the others is forbidden.
-    of_members = targets.gather(1, flat)
-    spread = active[:, :, None].expand(-1, -1, n_members).reshape(n_bags, -1)
-    targets = targets.scatter(1, flat, torch.where(spread, 0, of_members).to(torch.int8))
-    first = table.classes[:, :, 0]
-    targets = targets.scatter(
-        1, first, torch.where(active, 1, targets.gather(1, first)).to(torch.int8)
+        implied |= shown_classes(batch).gather(1, flat).reshape(required.shape)
+    is_required = (required[:, :, 0] >= 0) & ~implied.any(2)
+    if most is not None:
+        is_required &= ((targets == 1).sum(1) + is_required.sum(1) <= most)[:, None]
+    is_first = (required == required[:, :, :1]).to(torch.int8)
+    written = torch.where(is_required[:, :, None], is_first, own)
+    targets.scatter_(1, flat, written.flatten(1))
+    asked = torch.where(is_required[:, :, None], required, -1 - required.clamp(min=0))
+    return batch._replace(targets=targets, groups=asked)
+
+
+def chosen_bags(batch: BagBatch, bags: np.ndarray) -> BagBatch:
+    """Return some bags of a batch; on a GPU, this waits for the offsets."""
+    offsets = batch.offsets.cpu().numpy()
+    sizes = np.diff(offsets)[bags]
+    device = batch.logits.device
+    rows = torch.from_numpy(runs(offsets[:-1][bags], sizes)).to(device)
+    own = torch.from_numpy(bags).to(device)
+    return batch._replace(
+        logits=batch.logits[rows],
+        offsets=torch.from_numpy(offsets_of(sizes)).to(device),
+        targets=batch.targets[own],
+        pins=None if batch.pins is None else batch.pins[rows],
     )
-    rows = None
-    # On a GPU nobody waits to find out; if most rows have groups, it is not worth it.
-    if device.type == "cpu" and int(table.has_groups.sum()) < MOST * n_bags:
-        rows = table.has_groups[row_bag].nonzero()[:, 0]
-        row_bag = row_bag[rows]
-    collapsed = CollapsedLogits.apply(
-        logits.to(working_dtype(logits)), rows, table.classes[row_bag], active[row_bag]
-    )
-    return batch._replace(logits=collapsed, targets=targets)
 
 
-class CollapsedLogits(torch.autograd.Function):
-    """Logits in which the first class of a group has the log-sum-exp of all, the others none."""
+def shown_classes(batch: BagBatch) -> torch.Tensor:
+    """Return, as a mask of shape (n_bags, n_classes), the classes that known instances show."""
+    logits, pins = batch.logits, batch.pins
+    n_bags, n_columns = batch.n_bags, logits.shape[1]
+    shown = torch.zeros(n_bags * n_columns + 1, dtype=torch.bool, device=logits.device)
+    bags = torch.arange(n_bags, device=logits.device)
+    row_bag = torch.repeat_interleave(bags, batch.offsets.diff(), output_size=len(logits))
+    assert pins is not None
+    # All that are not known go to the last place, which is nobody's.
+    places = torch.where(pins >= 0, row_bag * n_columns + pins, n_bags * n_columns)
+    shown.index_fill_(0, places, True)
+    return shown[:-1].reshape(n_bags, n_columns)[:, : batch.targets.shape[1]]
 
-    @staticmethod
-    def forward(ctx: Any, logits, rows, classes, active):  # noqa: D102
-        n_rows = len(classes)
-        flat = classes.reshape(n_rows, -1)
-        own = logits if rows is None else logits[rows]
-        members = own.gather(1, flat).reshape(classes.shape)
+
+class RowGroups(NamedTuple):
+    """The groups of rows of logits.
+
+    Attributes
+    ----------
+    rows : Tensor of int64 of shape (n_chosen,), or slice
+        Which rows these are.
+    classes : Tensor of int64 of shape (n_chosen, n_groups, n_members)
+    labels : Tensor of int64 of shape (n_chosen, n_groups)
+        Where the first class of each group is among the required labels of the bag.
+    is_required : Tensor of bool of shape (n_chosen, n_groups)
+    """
+
+    rows: torch.Tensor | slice
+    classes: torch.Tensor
+    labels: torch.Tensor
+    is_required: torch.Tensor
+
+    @classmethod
+    def of(cls, groups: torch.Tensor, labels: torch.Tensor, row_bag: torch.Tensor) -> "RowGroups":
+        """Find the groups of rows, or on the CPU of those that have any.
+
+        Parameters
+        ----------
+        groups : Tensor of int64 of shape (n_bags, n_groups, n_members)
+            As in `BagBatch`.
+        labels, row_bag : Tensors
+            As in `unbag.torch.operators`.
+        """
+        is_first = labels[:, None, :] == groups[:, :, :1]
+        is_required = (groups[:, :, 0] >= 0) & is_first.any(2)
+        # `argmax` of booleans is not to be had everywhere.
+        places = is_first.to(torch.uint8).argmax(2)
+        rows: torch.Tensor | slice = slice(None)
+        # On a GPU nobody waits to find out; if most rows have groups, it is not worth it.
+        if groups.device.type == "cpu":
+            has_groups = is_required.any(1)
+            if int(has_groups.sum()) < MOST * len(groups):
+                rows = has_groups[row_bag].nonzero()[:, 0]
+                row_bag = row_bag[rows]
+        classes = torch.where(groups < 0, -1 - groups, groups)
+        return cls(rows, classes[row_bag], places[row_bag], is_required[row_bag])
+
+    def scores(self, values: torch.Tensor, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the values of classes, and their log-sum-exp over each group.
+
+        Parameters
+        ----------
+        values : Tensor of shape (n_rows, n_columns)
+            Logits or log-priors.
+        dtype : torch.dtype
+            Of the result.
+        """
+        flat = self.classes.flatten(1)
+        if isinstance(self.rows, slice):
+            own = values.gather(1, flat)
+        else:
+            own = values[self.rows[:, None], flat]
+        own = own.to(dtype).reshape(self.classes.shape)
         # What fills the table repeats the first class, and counts once.
-        repeats = classes == classes[:, :, :1]
-        repeats[:, :, 0] = False
-        counted = members.masked_fill(repeats, -torch.inf)
-        total = torch.logsumexp(counted, 2)
-        share = (counted - total[:, :, None]).exp().nan_to_num_(nan=0.0)
-        written = torch.where(active[:, :, None], -torch.inf, members).reshape(n_rows, -1)
-        first = classes[:, :, 0]
-        result = own.clone() if rows is None else own
-        result.scatter_(1, flat, written)
-        result.scatter_(1, first, torch.where(active, total, members[:, :, 0]))
-        if rows is not None:
-            result = logits.index_copy(0, rows, result)
-        ctx.save_for_backward(rows, classes, active, share)
-        return result
+        repeats = self.classes[:, :, 1:] == self.classes[:, :, :1]
+        own[:, :, 1:].masked_fill_(repeats, -torch.inf)
+        return own, torch.logsumexp(own, 2)
 
-    @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:  # noqa: D102
-        (gradient,) = grad_outputs
-        rows, classes, active, share = ctx.saved_tensors
-        n_rows = len(classes)
-        flat, first = classes.reshape(n_rows, -1), classes[:, :, 0]
-        # Nobody else sees the gradient of collapsed logits: it is changed in its place.
-        own = gradient if rows is None else gradient[rows]
-        members = own.gather(1, flat).reshape(classes.shape)
-        divided = share * own.gather(1, first)[:, :, None]
-        # Repeats of the first class are written its own share, too.
-        repeats = classes == classes[:, :, :1]
-        divided = torch.where(repeats, divided[:, :, :1], divided)
-        divided = torch.where(active[:, :, None], divided, members)
-        own.scatter_(1, flat, divided.reshape(n_rows, -1))
-        if rows is not None:
-            gradient.index_copy_(0, rows, own)
-        return gradient, None, None, None
+    def write_scores(self, values: torch.Tensor, scores: torch.Tensor) -> None:
+        """Write what groups have into the scores of labels, of shape (n_rows, n_labels).
+
+        Parameters
+        ----------
+        values : Tensor of shape (n_rows, n_columns)
+            Logits or log-priors.
+        scores : Tensor of shape (n_rows, n_labels)
+        """
+        if not scores.shape[1]:
+            return
+        _, total = self.scores(values, scores.dtype)
+        own = scores[self.rows]
+        for g in range(total.shape[1]):
+            place, here = self.labels[:, g : g + 1], self.is_required[:, g : g + 1]
+            own.scatter_(1, place, torch.where(here, total[:, g : g + 1], own.gather(1, place)))
+        if not isinstance(self.rows, slice):
+            scores[self.rows] = own
+
+    def share_out(
+        self, logits: torch.Tensor, residual: torch.Tensor, gradient: torch.Tensor
+    ) -> None:
+        """Take what groups have from the residuals of labels, and add it to that of their classes.
+
+        Parameters
+        ----------
+        logits, gradient : Tensors of shape (n_rows, n_columns)
+        residual : Tensor of shape (n_rows, n_labels)
+        """
+        if not residual.shape[1]:
+            return
+        own, total = self.scores(logits, residual.dtype)
+        share = (own - total[:, :, None]).exp().nan_to_num_(nan=0.0)
+        of_rows = residual[self.rows]
+        of_groups = torch.zeros_like(total)
+        for g in range(total.shape[1]):
+            place, here = self.labels[:, g : g + 1], self.is_required[:, g : g + 1]
+            taken = torch.where(here, of_rows.gather(1, place), 0.0)
+            of_groups[:, g : g + 1] = taken
+            of_rows.scatter_add_(1, place, -taken)
+        if not isinstance(self.rows, slice):
+            residual[self.rows] = of_rows
+        rows = torch.arange(len(logits))[self.rows][:, None]
+        # What fills the table has no share, and a group that comes again nothing left.
+        amounts = (share * of_groups[:, :, None]).flatten(1)
+        gradient.index_put_((rows, self.classes.flatten(1)), amounts, accumulate=True)
+
+    def write_gradient(
+        self,
+        logits: torch.Tensor,
+        normaliser: torch.Tensor,
+        posteriors: torch.Tensor,
+        row_scale: torch.Tensor,
+        gradient: torch.Tensor,
+    ) -> None:
+        """Write the gradient of the classes of groups over what the kernels have written there.
+
+        Parameters
+        ----------
+        logits, gradient : Tensors of shape (n_rows, n_columns)
+        normaliser, row_scale : Tensors of shape (n_rows,)
+        posteriors : Tensor of shape (n_rows, n_labels)
+        """
+        own, total = self.scores(logits, normaliser.dtype)
+        share = (own - total[:, :, None]).exp().nan_to_num_(nan=0.0)
+        posterior = posteriors.gather(1, self.labels)[:, :, None] * share
+        prior = (own - normaliser[:, None, None]).exp()
+        scale = row_scale[:, None, None]
+        residual = torch.where(scale == 0, 0.0, (posterior - prior) * scale)
+        # What fills the table is what is written for the first class.
+        repeats = self.classes == self.classes[:, :, :1]
+        residual = torch.where(repeats, residual[:, :, :1], residual).to(gradient.dtype)
+        flat = self.classes.flatten(1)
+        before = gradient.gather(1, flat).reshape(self.classes.shape)
+        written = torch.where(self.is_required[:, :, None], residual, before)
+        gradient.scatter_(1, flat, written.flatten(1))
 
 
 def infer_on_cpu(
     batch: BagBatch, groups: Groups, on_impossible: OnImpossible, on_intractable: OnIntractable
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return log-likelihoods and counts of a batch with any groups, by `unbag.union`."""
+    """Return log-likelihoods and counts of a batch with any groups, by `unbag.union`.
+
+    Parameters
+    ----------
+    batch : BagBatch
+    groups : Groups
+        Of its bags.
+    on_impossible, on_intractable
+        As in `unbag.union.infer`.
+    """
     log_likelihood, counts = UnionOnCPU.apply(
         batch.logits, batch, groups, on_impossible, on_intractable
     )

@@ -3,22 +3,32 @@
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
+import numpy as np
 import torch
+from torch.utils.checkpoint import checkpoint
 
-from unbag.union import ImpossibleBagError
+from unbag.groups import Groups
+from unbag.union import ImpossibleBagError, IntractableBagError
 from unbag.union.policy import ON_IMPOSSIBLE, ON_INTRACTABLE, OnImpossible, OnIntractable
 
 from .arguments import BagBatch, Rates, Targets, check_rates, read_batch, working_dtype
 from .counts import IMPOSSIBLE, RELAXED, SLOW, BagCounts
 from .groups import (
     GroupsLike,
-    are_disjoint,
-    collapsed_batch,
+    chosen_bags,
     infer_on_cpu,
+    prepared_groups,
     read_groups,
-    smallest_groups,
+    with_groups,
 )
-from .operators import NO_TRANSFORMS, UnionInOnePass, union, union_linear
+from .operators import (
+    NO_TRANSFORMS,
+    UnionInOnePass,
+    chunk_rows,
+    chunks,
+    union,
+    union_linear,
+)
 
 Reduction: TypeAlias = Literal["mean", "instances", "sum", "none"]
 REDUCTIONS: tuple[Reduction, ...] = ("mean", "instances", "sum", "none")
@@ -118,9 +128,9 @@ def union_loss(
     On a GPU, with 768 to 1,024 classes in float32 and short bags, forward already writes the
     gradient, which takes as much memory as the logits; not so under `torch.no_grad`.
 
-    Groups that share no class with another of their bag cost a copy of the logits. If groups
-    overlap and neither lies within the other, or with `missed` or `false`, the batch is inferred on
-    the CPU in double precision, for which a GPU waits.
+    If groups of a bag overlap and neither lies within the other, or beside `missed` or `false`, the
+    bag is inferred on the CPU in double precision, for which a GPU waits. `Groups` that are given
+    to several calls are prepared once.
 
     The gradient cannot be differentiated again.
 
@@ -161,19 +171,13 @@ def loss_and_counts(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the loss of a batch, and what is counted of it; see `unbag.torch.counts`."""
     weight = checked_weight(weight, batch)
-    if groups is not None:
-        found = read_groups(groups, batch)
-        has_rates = batch.missed is not None or batch.false is not None
-        if found is not None and (has_rates or not are_disjoint(smallest_groups(found))):
-            check_policies(on_impossible, on_intractable)
-            impossible = "keep" if on_impossible == "raise" else on_impossible
-            log_likelihood, counts = infer_on_cpu(batch, found, impossible, on_intractable)
-            refuse_impossible(on_impossible, log_likelihood, counts)
-            return reduced_loss(log_likelihood, batch, weight, reduction), counts
-        if found is not None:
-            batch = collapsed_batch(batch, found)
-            # Its gradient is changed in its place, so that none may be kept for another backward.
-            log_likelihood, *_, counts = answer(batch, on_impossible, on_intractable)
+    found = None if groups is None else read_groups(groups, batch)
+    if found is not None:
+        prepared, given = prepared_groups(found), batch
+        batch = with_groups(batch, prepared, most_labels(batch.logits, on_intractable))
+        if len(apart := prepared.apart(batch)):
+            policies: tuple[OnImpossible, OnIntractable] = (on_impossible, on_intractable)
+            log_likelihood, counts = answer_apart(batch, given, found, apart, *policies)
             return reduced_loss(log_likelihood, batch, weight, reduction), counts
     if not takes_one_pass(batch, reduction):
         log_likelihood, *_, counts = answer(batch, on_impossible, on_intractable)
@@ -188,6 +192,43 @@ def loss_and_counts(
 
     loss.register_hook(remember)
     return loss, counts
+
+
+def most_labels(logits: torch.Tensor, on_intractable: OnIntractable) -> int | None:
+    """Return from how many labels on kernels relax a bag by themselves; None if they never do."""
+    if not logits.is_cuda or on_intractable != "relax":
+        return None
+    from . import cuda
+
+    return cuda.MOST_CHAINED
+
+
+def answer_apart(
+    batch: BagBatch,
+    given: BagBatch,
+    groups: Groups,
+    apart: np.ndarray,
+    on_impossible: OnImpossible,
+    on_intractable: OnIntractable,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return log-likelihoods and counts of bags, some of which are inferred on the CPU.
+
+    `given` is the batch as it was before `with_groups`, `apart` are the positions of these bags.
+    """
+    check_policies(on_impossible, on_intractable)
+    impossible = "keep" if on_impossible == "raise" else on_impossible
+    own = chosen_bags(given, apart)
+    try:
+        of_apart, counts = infer_on_cpu(own, groups[apart], impossible, on_intractable)
+    except IntractableBagError as error:
+        raise error.with_ids(np.arange(batch.n_bags)[apart]) from None
+    log_likelihood = of_apart
+    if len(apart) < batch.n_bags:
+        of_others, *_, more = answer(batch, impossible, on_intractable)
+        places = torch.from_numpy(apart).to(of_others.device)
+        log_likelihood, counts = of_others.index_copy(0, places, of_apart), counts + more
+    refuse_impossible(on_impossible, log_likelihood, counts)
+    return log_likelihood, counts
 
 
 # What losses on a device were last multiplied with.
@@ -261,10 +302,10 @@ def answer(
     impossible = "keep" if on_impossible == "raise" else on_impossible
     try:
         if expected is None:
-            result = union(*batch[:7], impossible, on_intractable)
+            result = union(*batch[:7], impossible, on_intractable, batch.groups)
         else:
-            logits, offsets, targets, pins, _, false, _, _ = batch
-            given = logits, offsets, targets, pins, false, impossible, on_intractable
+            logits, offsets, targets, pins, _, false, *_, groups = batch
+            given = logits, offsets, targets, pins, groups, false, impossible, on_intractable
             result = UnionInOnePass.apply(*given, *expected)
     except RuntimeError as error:
         # Torch's own message is about the internals of operators.
@@ -343,7 +384,7 @@ def union_loss_linear(
     offsets, targets, lengths, mask, background, instance_labels, missed, false
         As in `union_loss`.
     groups : list of lists of lists of int, or unbag.union.Groups, optional
-        As in `union_loss`. Where there are any, the logits are stored.
+        As in `union_loss`.
     bag_weight : Tensor of shape (n_bags,), optional
         What each bag counts; not below zero. It has no gradient here.
     reduction : {"mean", "instances", "sum"}
@@ -413,15 +454,6 @@ def union_loss_linear(
         features, weight = features.to(half), weight.to(half)
     weight = weight.to(features.dtype)
     bias = None if bias is None else bias.to(features.dtype)
-    if groups is not None:
-        stored = torch.nn.functional.linear(features, weight, bias)
-        batch = read_batch(
-            stored, offsets, targets, lengths=lengths, mask=mask, background=background,
-            instance_labels=instance_labels, missed=missed, false=false,
-        )  # fmt: skip
-        own = None if bag_weight is None else bag_weight.detach()
-        policies: tuple[OnImpossible, OnIntractable] = (on_impossible, on_intractable)
-        return loss_and_counts(batch, own, reduction, *policies, groups)[0]
     # Of the shape of the logits, and of the size of one.
     logits = features.new_zeros(()).expand(*features.shape[:-1], len(weight))
     batch = read_batch(
@@ -442,10 +474,24 @@ def union_loss_linear(
     impossible = "keep" if on_impossible == "raise" else on_impossible
     wanted = torch.is_grad_enabled()
     of_layer = weight.requires_grad or (bias is not None and bias.requires_grad)
+    features = features.reshape(-1, features.shape[-1])
+    found = None if groups is None else read_groups(groups, batch)
+    given, counted, apart = batch, weights, np.zeros(0, np.intp)
+    if found is not None:
+        prepared = prepared_groups(found)
+        batch = with_groups(batch, prepared, most_labels(features, on_intractable))
+        apart = prepared.apart(batch)
+        counted = weights.index_fill(0, torch.from_numpy(apart).to(weights.device), 0.0)
     total, log_likelihood, *_, counts = union_linear(
-        features.reshape(-1, features.shape[-1]), weight, bias, *batch[1:7], impossible,
-        on_intractable, weights, wanted and features.requires_grad, wanted and of_layer,
+        features, weight, bias, *batch[1:7], impossible, on_intractable, counted,
+        wanted and features.requires_grad, wanted and of_layer, batch.groups,
     )  # fmt: skip
+    if found is not None and len(apart):
+        own = in_chunks(features, weight, bias, given, found, apart, impossible, on_intractable)
+        places = torch.from_numpy(apart).to(weights.device)
+        total = total + (torch.where(own == -torch.inf, 0.0, own) * weights[places]).sum()
+        log_likelihood = log_likelihood.index_copy(0, places, own.detach())
+        counts[IMPOSSIBLE] += (own == -torch.inf).sum()
     refuse_impossible(on_impossible, log_likelihood, counts)
     n_counted = (log_likelihood != -torch.inf) * weights
     if reduction == "instances":
@@ -454,6 +500,40 @@ def union_loss_linear(
     if reduction != "sum":
         total = total / n_counted.sum().clamp(min=torch.finfo(dtype).tiny)
     return 0.0 - total.to(dtype)
+
+
+def in_chunks(
+    features: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    batch: BagBatch,
+    groups: Groups,
+    bags: np.ndarray,
+    on_impossible: OnImpossible,
+    on_intractable: OnIntractable,
+) -> torch.Tensor:
+    """Return the log-likelihoods of bags that the operators cannot infer, of a linear layer.
+
+    Logits exist for a chunk of bags at a time, and are computed once more for their gradient.
+    """
+
+    def log_likelihood(rows, own, own_groups, *layer):
+        own = own._replace(logits=torch.nn.functional.linear(rows, *layer))
+        return infer_on_cpu(own, own_groups, on_impossible, on_intractable)[0]
+
+    with_features = batch._replace(logits=features)
+    offsets = batch.offsets.cpu()
+    sizes = torch.nn.functional.pad(offsets.diff()[torch.from_numpy(bags)].cumsum(0), (1, 0))
+    found = []
+    for chosen, _ in chunks(sizes, chunk_rows(len(weight), features)):
+        own_bags = bags[chosen]
+        own = chosen_bags(with_features, own_bags)
+        given = own.logits, own, groups[own_bags], weight, bias
+        try:
+            found.append(checkpoint(log_likelihood, *given, use_reentrant=False))
+        except IntractableBagError as error:
+            raise error.with_ids(own_bags) from None
+    return torch.cat(found)
 
 
 class UnionLoss(torch.nn.Module):

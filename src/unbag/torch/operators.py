@@ -27,9 +27,8 @@ from unbag.union.problem import LARGEST
 
 from .arguments import PADDING, working_dtype
 from .counts import IMPOSSIBLE, RELAXED, SLOW
+from .groups import SLOW_METHODS, RowGroups
 
-# Methods of `infer` that are slower than inclusion-exclusion.
-SLOW_METHODS = ("chain", "mixed")
 NO_TRANSFORMS = (
     "union losses do not work under torch.vmap and torch.func: put all bags into one call, and "
     "differentiate with backward() or torch.autograd.grad."
@@ -47,13 +46,15 @@ def union(
     background: bool,
     on_impossible: str,
     on_intractable: str,
+    groups: torch.Tensor | None = None,
 ) -> tuple[
     torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor
 ]:
     """Return log-likelihoods, and what backward needs: see the module.
 
-    The log-likelihood of an impossible bag is ``-inf``, and that of a bag with NaN or infinite
-    logits is NaN.
+    Groups are as in `unbag.torch.arguments.BagBatch`; beside them, there are no rates. The
+    log-likelihood of an impossible bag is ``-inf``, and that of a bag with NaN or infinite logits
+    is NaN.
     """
     if logits.is_cuda:
         from . import cuda
@@ -62,7 +63,7 @@ def union(
         with torch.cuda.device(logits.device):
             return cuda.union(
                 logits, offsets, targets, pins, missed, false, background, on_impossible,
-                on_intractable,
+                on_intractable, groups,
             )  # fmt: skip
     if logits.device.type != "cpu":
         raise NotImplementedError(
@@ -74,11 +75,15 @@ def union(
     labels = required_labels(targets)
     weight = slack_weight(targets, missed, background)
     log_prior, broken = log_priors(logits, pins)
-    log_share = log_shares(log_prior, labels, row_bag, pins, missed)
+    log_share = log_shares(log_prior, labels, row_bag, pins, missed, groups)
     log_slack = torch.full((len(logits),), -torch.inf, dtype=dtype)
     if weight is not None:
-        log_weight = row_weight(weight, row_bag, pins).log()
-        log_slack = bounded(torch.logsumexp(log_prior + log_weight, 1))
+        rows = rows_with_slack(weight, row_bag)
+        own = row_weight(weight, row_bag[rows], None if pins is None else pins[rows])
+        # The logarithm of zero takes long.
+        log_weight = torch.where(own > 0, own, 1.0).log() if missed is not None else 0.0
+        shares = torch.where(own > 0, log_prior[rows] + log_weight, -torch.inf)
+        log_slack[rows] = bounded(torch.logsumexp(shares, 1))
     if pins is not None:
         log_slack.masked_fill_(pins == PADDING, 0.0)
 
@@ -149,12 +154,15 @@ def log_shares(
     row_bag: torch.Tensor,
     pins: torch.Tensor | None,
     missed: torch.Tensor | None,
+    groups: torch.Tensor | None,
 ) -> torch.Tensor:
     """Return the log-probability that a row has, and shows, each required label of its bag."""
     label = labels[row_bag].to(torch.int64)
     here = label >= 0
     label = label.clamp(min=0)
     share = log_prior.gather(1, label)
+    if groups is not None:
+        RowGroups.of(groups, labels, row_bag).write_scores(log_prior, share)
     if missed is not None:
         share = share + torch.log1p(-missed)[label]
     if pins is not None:
@@ -183,6 +191,12 @@ def slack_weight(
     return weight if bool((weight > 0).any()) else None
 
 
+def rows_with_slack(weight: torch.Tensor, row_bag: torch.Tensor) -> torch.Tensor | slice:
+    """Return the rows of bags in which a class has a `slack_weight`; on the CPU."""
+    has_slack = (weight > 0).any(1)
+    return slice(None) if bool(has_slack.all()) else has_slack[row_bag].nonzero()[:, 0]
+
+
 def row_weight(
     weight: torch.Tensor, row_bag: torch.Tensor, pins: torch.Tensor | None
 ) -> torch.Tensor:
@@ -207,6 +221,7 @@ def union_gradient(
     posteriors: torch.Tensor,
     log_ratio: torch.Tensor,
     row_bag: torch.Tensor,
+    groups: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Return the gradient: posterior minus prior of each row, times the scale of its bag."""
     if logits.is_cuda:
@@ -215,24 +230,26 @@ def union_gradient(
         with torch.cuda.device(logits.device):
             return cuda.union_gradient(
                 scale, logits, targets, pins, missed, background, normaliser, labels, posteriors,
-                log_ratio, row_bag,
+                log_ratio, row_bag, groups,
             )  # fmt: skip
     dtype = working_dtype(logits)
     row_scale = scale.to(dtype)[row_bag][:, None]
     if pins is not None:
         row_scale = torch.where(pins[:, None] == PADDING, 0.0, row_scale)
+    gradient = torch.softmax(logits, 1, dtype=dtype).mul_(-row_scale)
     weight = slack_weight(targets, missed, background)
-    if weight is None:
-        gradient = torch.softmax(logits, 1, dtype=dtype).mul_(-row_scale)
-    else:
-        log_prior = torch.log_softmax(logits, 1, dtype=dtype)
-        share = row_weight(weight, row_bag, pins)
+    if weight is not None:
+        rows = rows_with_slack(weight, row_bag)
+        log_prior = torch.log_softmax(logits[rows], 1, dtype=dtype)
+        share = row_weight(weight, row_bag[rows], None if pins is None else pins[rows])
         # At most one, in spite of rounding errors far from zero.
-        unasked = (log_prior + log_ratio[:, None]).clamp_(max=80.0).exp_().mul_(share)
+        unasked = log_prior.add_(log_ratio[rows][:, None]).clamp_(max=80.0).exp_().mul_(share)
         unasked = torch.where(share > 0, unasked.clamp_(max=1.0), 0.0)
-        gradient = unasked.sub_(log_prior.exp_()).mul_(row_scale)
+        gradient[rows] += unasked.mul_(row_scale[rows])
     label = labels[row_bag].to(torch.int64)
     own = torch.where(label >= 0, posteriors, 0.0) * row_scale
+    if groups is not None:
+        RowGroups.of(groups, labels, row_bag).share_out(logits, own, gradient)
     gradient.scatter_add_(1, label.clamp(min=0), own)
     # Bags with a scale of zero have no gradient, even if their logits are NaN.
     uncounted = row_scale == 0
@@ -264,22 +281,22 @@ def _(scale, logits, *_):
 
 
 def _keep(ctx, inputs, output):
-    logits, _, targets, pins, missed, _, background, *_ = inputs
+    logits, _, targets, pins, missed, _, background, *_, groups = inputs
     _, normaliser, labels, posteriors, log_ratio, row_bag, counts = output
     # Do not create zeros for the gradients of outputs that are not used.
     ctx.set_materialize_grads(False)
     ctx.mark_non_differentiable(normaliser, labels, posteriors, log_ratio, row_bag, counts)
-    kept = normaliser, labels, posteriors, log_ratio, row_bag
+    kept = normaliser, labels, posteriors, log_ratio, row_bag, groups
     ctx.save_for_backward(logits, targets, pins, missed, *kept)
     ctx.background = background
 
 
 def _backward(ctx, scale, *_):
     if scale is None:
-        return (None,) * 9
+        return (None,) * 10
     logits, targets, pins, missed, *kept = ctx.saved_tensors
     gradient = union_gradient(scale, logits, targets, pins, missed, ctx.background, *kept)
-    return gradient, *(None,) * 8
+    return gradient, *(None,) * 9
 
 
 union.register_autograd(_backward, setup_context=_keep)
@@ -294,17 +311,19 @@ class UnionInOnePass(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, logits, offsets, targets, pins, *options):
+    def forward(ctx: Any, logits, offsets, targets, pins, groups, *options):
         """Infer all bags, and write the gradient with the scales that are expected."""
         from . import cuda
 
         with torch.cuda.device(logits.device):
-            answer, *in_advance = cuda.union_one_pass(logits, offsets, targets, pins, *options)
+            answer, *in_advance = cuda.union_one_pass(
+                logits, offsets, targets, pins, groups, *options
+            )
         log_likelihood, *kept, counts = answer
         # Do not create zeros for the gradients of outputs that are not used.
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(counts)
-        ctx.save_for_backward(logits, targets, pins, *kept)
+        ctx.save_for_backward(logits, targets, pins, *kept, groups)
         ctx.in_advance, ctx.n_options = in_advance, len(options)
         return log_likelihood, counts
 
@@ -312,7 +331,7 @@ class UnionInOnePass(torch.autograd.Function):
     def backward(ctx: Any, *gradients):
         """Hand the gradient out, after writing the bags that have another scale."""
         scale, _ = gradients
-        others = (None,) * (3 + ctx.n_options)
+        others = (None,) * (4 + ctx.n_options)
         if scale is None:
             return None, *others
         logits, targets, pins, *kept = ctx.saved_tensors
@@ -354,6 +373,7 @@ def union_linear(
     bag_weight: torch.Tensor,
     with_features: bool,
     with_weight: bool,
+    groups: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return the weighted sum of log-likelihoods, each of them, its gradients, and counts.
 
@@ -380,6 +400,7 @@ def union_linear(
                     logits, offsets[bags.start : bags.stop + 1] - rows.start, targets[bags],
                     own_pins, missed, false, background, on_impossible, on_intractable,
                     scale[bags], with_features or with_weight,
+                    None if groups is None else groups[bags],
                 )  # fmt: skip
             except IntractableBagError as error:
                 raise error.with_ids(np.arange(bags.start, bags.stop)) from None
@@ -436,16 +457,17 @@ def answer_and_residual(
     on_intractable: str,
     scale: torch.Tensor,
     with_residual: bool,
+    groups: torch.Tensor | None = None,
 ) -> tuple[tuple[torch.Tensor, ...], torch.Tensor | None]:
     """Infer a chunk of bags; return its answer, and the gradient of its logits."""
     given = logits, offsets, targets, pins, missed, false, background, on_impossible, on_intractable
-    answer = union(*given)
+    answer = union(*given, groups)
     if not with_residual:
         return answer, None
     log_likelihood, *kept, _ = answer
     # Of an impossible bag there is nothing to follow.
     scale = torch.where(log_likelihood == -torch.inf, 0.0, scale)
-    return answer, union_gradient(scale, logits, targets, pins, missed, background, *kept)
+    return answer, union_gradient(scale, logits, targets, pins, missed, background, *kept, groups)
 
 
 def add_product(total: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> None:
@@ -461,7 +483,8 @@ def add_product(total: torch.Tensor, left: torch.Tensor, right: torch.Tensor) ->
 
 @union_linear.register_fake
 def _(features, weight, bias, offsets, targets, *rest):
-    *_, with_features, with_weight = rest
+    # What is left at its default is not handed on.
+    with_features, with_weight = rest[7:9]
     dtype, n_bags = working_dtype(features), len(targets)
     return (
         features.new_empty((), dtype=torch.float64),
@@ -485,7 +508,7 @@ def _keep_linear(ctx, inputs, output):
 
 def _backward_linear(ctx, scale, *_):
     if scale is None:
-        return (None,) * 14
+        return (None,) * 15
     given = [
         option if tensor is None else tensor
         for tensor, option in zip(ctx.saved_tensors, ctx.options, strict=True)
@@ -496,7 +519,7 @@ def _backward_linear(ctx, scale, *_):
         if gradients is None:
             gradients = union_linear(*given)[2:5]
         scaled = [gradient.mul_(scale.to(gradient.dtype)) for gradient in gradients]
-    _, weight, bias, *_, with_features, with_weight = given
+    _, weight, bias, *_, with_features, with_weight, _ = given
     found = [
         scaled[0] if with_features else None,
         scaled[1].to(weight.dtype) if with_weight else None,
@@ -505,7 +528,7 @@ def _backward_linear(ctx, scale, *_):
     if torch.is_grad_enabled():
         refuse = RefuseSecondDerivatives.apply
         found = [None if own is None else refuse(own, *given[:3]) for own in found]
-    return *found, *(None,) * 11
+    return *found, *(None,) * 12
 
 
 class RefuseSecondDerivatives(torch.autograd.Function):

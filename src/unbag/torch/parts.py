@@ -10,20 +10,21 @@ device.
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from scipy import sparse
 
-from unbag.bags import Bags, offsets_of
+from unbag.bags import Bags
 from unbag.fitting import Moments, Statistics, Training, log_softmax
 from unbag.fitting.background import charges
 from unbag.fitting.parts import rows_of, runs_of_rows
-from unbag.groups import refuse_groups
 from unbag.union import IntractableBagError, UnionProblem
 from unbag.union.policy import surest_labels
 
+from .arguments import BagBatch
+from .groups import prepared_groups, with_groups
 from .operators import union, union_gradient
 
 # Logits of a block: enough to hide the cost of launches, and little compared with GPU memory.
@@ -32,6 +33,43 @@ BLOCK_LOGITS = 2**28
 RUN = 4096
 # Entries of features that are converted to float64 at a time for their moments.
 MOMENT_ENTRIES = 2**25
+
+
+class Apart(NamedTuple):
+    """Bags of a block that are inferred on the CPU, because their groups of classes overlap.
+
+    `places` and `rows` are where they and their instances are in the block, on the device.
+    """
+
+    problem: UnionProblem
+    bags: np.ndarray
+    places: torch.Tensor
+    rows: torch.Tensor
+
+    def write(
+        self,
+        scores: torch.Tensor,
+        weight: torch.Tensor,
+        log_likelihood: torch.Tensor,
+        residual: torch.Tensor,
+    ) -> None:
+        """Write the log-likelihoods of these bags and the residuals of their instances.
+
+        Parameters
+        ----------
+        scores, residual : Tensors of shape (n_instances, n_classes)
+        weight, log_likelihood : Tensors of shape (n_bags,)
+            Of the whole block.
+        """
+        log_prior, prior = log_softmax(scores[self.rows].double().cpu().numpy())
+        try:
+            found = self.problem.infer(log_prior)
+        except IntractableBagError as error:
+            raise error.with_ids(self.bags) from None
+        of_rows = np.repeat(weight[self.places].cpu().numpy(), np.diff(self.problem.offsets))
+        own = (found.posterior - prior) * of_rows[:, None]
+        log_likelihood[self.places] = torch.from_numpy(found.log_likelihood).to(scores.device)
+        residual[self.rows] = torch.from_numpy(own).to(residual)
 
 
 @dataclass
@@ -51,8 +89,10 @@ class Block:
         Weight of each bag.
     charges : Tensor of shape (n_instances,), or None
         What an instance pays if it is of the last class, the background.
-    targets : Tensor of int8 of shape (n_bags, n_classes)
-        The label sets.
+    targets, groups : Tensors
+        The label sets, as in `unbag.torch.arguments.BagBatch`.
+    apart : Apart or None
+        Bags that are inferred on the CPU, if there are any.
     on_intractable : {"raise", "relax"}
         As in `unbag.torch.operators.union`: "relax" if no bag is intractable, to avoid waiting.
     """
@@ -65,6 +105,8 @@ class Block:
     weight: torch.Tensor
     charges: torch.Tensor | None
     targets: torch.Tensor = field(init=False)
+    groups: torch.Tensor | None = field(init=False, default=None)
+    apart: "Apart | None" = field(init=False, default=None)
     on_intractable: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -74,13 +116,32 @@ class Block:
         """Replace the label sets of the bags."""
         self.problem = problem
         self.targets = torch.as_tensor(problem.y, dtype=torch.int8, device=self.X.device)
+        self.groups = self.apart = None
+        if problem.groups is not None:
+            self._take_groups(problem.groups)
         self.on_intractable = "raise"
         if self.X.is_cuda:
             from . import cuda
 
-            n_required = (problem.y == 1).sum(axis=1)
+            n_required = np.maximum((problem.y == 1).sum(axis=1), problem.n_required)
             if cuda.holds_every_bag(np.diff(problem.offsets), n_required):
                 self.on_intractable = "relax"
+
+    def _take_groups(self, groups):
+        """Let each group be one class, and set bags apart whose groups overlap."""
+        # Of the shape of the logits, and of the size of one.
+        logits = self.X.new_zeros(()).expand(len(self.X), self.targets.shape[1])
+        given = logits, self.offsets, self.targets, self.pins, None, None, False
+        prepared = prepared_groups(groups)
+        batch = with_groups(BagBatch(*given, tuple(logits.shape)), prepared)
+        self.targets, self.groups = batch.targets, batch.groups
+        if len(bags := prepared.overlapping):
+            rows = rows_of(bags, self.problem.offsets)
+            device = self.X.device
+            self.apart = Apart(
+                self.problem.take(bags), bags, torch.from_numpy(bags).to(device),
+                torch.arange(len(self.X), device=device)[rows],
+            )  # fmt: skip
 
     def row_weight(self) -> torch.Tensor:
         """Return the weight of each instance."""
@@ -107,7 +168,6 @@ class DevicePart:
         device: torch.device,
         cost: float = 0.0,
     ) -> None:
-        refuse_groups(problem.groups, "A linear fit on a device")
         self.device = device
         self.cost = cost
         n_rows = max(BLOCK_LOGITS // problem.y.shape[1], RUN)
@@ -120,7 +180,7 @@ class DevicePart:
     def _placed(self, bags, problem, own, bag_weight):
         rows = rows_of(own, bags.offsets)
         pinned = None if problem.instance_labels is None else problem.instance_labels[rows]
-        label_sets = UnionProblem(offsets_of(bags.sizes[own]), problem.y[own], pinned)
+        label_sets = problem.take(own)
         return Block(
             own,
             label_sets,
@@ -135,7 +195,7 @@ class DevicePart:
         """Return what each instance pays if it is background; None if nobody pays."""
         if not self.cost:
             return None
-        own = charges(problem.y, problem.offsets, self.cost)
+        own = charges(problem.named, problem.offsets, self.cost)
         return self._tensor(own.astype(dtype))
 
     def _tensor(self, array, dtype=None):
@@ -188,14 +248,11 @@ class DevicePart:
         weights = self._tensor(W)
         for block in self.blocks:
             labels = np.zeros(block.problem.y.shape, dtype=bool)
-            offsets, known = block.problem.offsets, block.problem.instance_labels
+            offsets = block.problem.offsets
             for b in np.flatnonzero(np.isin(block.bags, list(bags))).tolist():
                 own = slice(b, b + 1)
                 rows = slice(int(offsets[b]), int(offsets[b + 1]))
-                pinned = None if known is None else known[rows]
-                alone = UnionProblem(
-                    offsets_of(np.diff(offsets[b : b + 2])), block.problem.y[own], pinned
-                )
+                alone = block.problem.take(np.array([b]))
                 log_prior, _ = log_softmax(logits(block.X[rows], weights).double().cpu().numpy())
                 if block.charges is not None:
                     log_prior[:, -1] -= block.charges[rows].double().cpu().numpy()
@@ -223,9 +280,13 @@ def residuals(block: Block, weights: torch.Tensor) -> tuple[torch.Tensor, torch.
         scores[:, -1] -= block.charges
     log_likelihood, *kept, _ = union(
         scores, block.offsets, block.targets, block.pins, None, None, False, "keep",
-        block.on_intractable,
+        block.on_intractable, block.groups,
     )  # fmt: skip
-    residual = union_gradient(block.weight, scores, block.targets, block.pins, None, False, *kept)
+    residual = union_gradient(
+        block.weight, scores, block.targets, block.pins, None, False, *kept, block.groups
+    )
+    if block.apart is not None:
+        block.apart.write(scores, block.weight, log_likelihood, residual)
     if block.charges is not None:
         # What the background has paid was shared out among the others: it is taken back.
         share = torch.softmax(scores, 1).sub_(prior)

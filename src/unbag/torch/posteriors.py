@@ -74,7 +74,7 @@ def dense_posterior(batch: BagBatch, result: tuple[torch.Tensor, ...]) -> torch.
     possible = (log_likelihood != -torch.inf).to(logits.dtype)
     residual = union_gradient(
         possible, logits, batch.targets, batch.pins, batch.missed, batch.background, normaliser,
-        *kept, row_bag,
+        *kept, row_bag, batch.groups,
     )  # fmt: skip
     answered = possible[row_bag] > 0
     if batch.pins is not None:

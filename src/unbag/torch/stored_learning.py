@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from unbag.bags import Bags, offsets_of
 from unbag.fitting import BagSource, StreamedTraining
 from unbag.fitting.parts import rows_of
+from unbag.groups import Groups
 from unbag.labels import LabelSets
 from unbag.union import IntractableBagError, UnionProblem
 from unbag.validation import all_or_nothing
@@ -87,22 +88,15 @@ class StoredLearningBags:
 
     def label_sets(self, own: np.ndarray) -> UnionProblem:
         """Return the label sets of the bags of a block."""
-        pins = self.problem.instance_labels
-        pins = None if pins is None else pins[rows_of(own, self.source.offsets)]
-        return UnionProblem(offsets_of(self.source.sizes[own]), self.problem.y[own], pins)
+        return self.problem.take(own)
 
     def _read(self, reader, own) -> LearningBags:
         """Read a block into the memory of the CPU."""
         bags, problem = self.features(own, reader), self.label_sets(own)
-        return LearningBags(
-            torch.from_numpy(self._inputs(bags.X)),
-            problem.offsets,
-            problem.y[:, : problem.y.shape[1] - self.background],
-            self.background,
-            problem.instance_labels,
-            None if self.weight is None else self.weight[own],
-            # Ids are only looked up for messages.
-            own,
+        weight = None if self.weight is None else self.weight[own]
+        # Ids are only looked up for messages.
+        return LearningBags.of(
+            torch.from_numpy(self._inputs(bags.X)), problem, self.background, weight, own
         )
 
     def batches(
@@ -163,10 +157,16 @@ def joined(parts: list[LearningBags]) -> LearningBags:
         arrays = [getattr(part, name) for part in parts]
         return None if arrays[0] is None else np.concatenate(arrays)
 
+    groups = None
+    if any(part.groups is not None for part in parts):
+        n_classes = first.targets.shape[1]
+        of_parts = [part.groups or Groups.none(part.n_bags, n_classes) for part in parts]
+        groups = Groups.stacked(of_parts, n_classes)
     return replace(
         first,
         X=torch.cat([part.X for part in parts]),
         offsets=offsets_of(np.concatenate([np.diff(part.offsets) for part in parts])),
+        groups=groups,
         **{name: together(name) for name in ("targets", "pins", "weight", "ids")},
     )
 

@@ -7,7 +7,6 @@ from which probability on a class is taken to occur in a bag: of both, the likel
 is no judge.
 """
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Unpack
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 from unbag.bags import as_bags
 from unbag.estimators import ORLogisticRegression
 from unbag.frames import ColumnRoles
-from unbag.groups import refuse_groups
 from unbag.labels import LabelSetsLike
 from unbag.learning import OF_LINEAR_MODELS, Settings, TrainingSet, training_set
 from unbag.pipeline import BagPipeline
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
 #: A last fit for which there is no time left ends after so many iterations.
 FEWEST_ITERATIONS = 20
 
-logger: logging.Logger = logging.getLogger(__name__)
 
 __all__ = ["candidates", "network_candidates", "settings_of", "tune", "tune_around", "tuned"]
 
@@ -181,13 +178,6 @@ def tuned(
     if minutes is not None and not minutes >= 0:
         raise ValueError(f"minutes must be at least 0; got {minutes!r}.")
     labels = data.label_sets
-    if labels.groups is not None:
-        # Networks cannot learn from such labels.
-        linear = [setting for setting in settings if "encoding" not in setting]
-        if len(linear) < len(settings):
-            logger.info("Networks are left out: some labels name groups of classes.")
-        refuse_groups(None if linear else labels.groups, "A network")
-        settings = linear
     search = Search(
         as_bags(data.bags), labels, settings, cv=cv, seed=seed, progress=progress,
         seconds=None if minutes is None else 60.0 * minutes, instance_labels=data.known,

@@ -71,9 +71,12 @@ SHARE_OF_ROUNDING = 0.1
 
 @kernel
 def needed_groups(bag_offsets, group_offsets, members, y, offsets, pinned):
-    """Return which groups are not implied by another requirement of their bag."""
+    """Return which groups are not implied by another requirement of their bag.
+
+    Label sets `y` without bags, and no offsets and pins, say nothing of what bags require besides.
+    """
     needed = np.ones(group_offsets.shape[0] - 1, np.bool_)
-    n_bags, n_classes = y.shape
+    n_bags, n_classes = bag_offsets.shape[0] - 1, y.shape[1]
     # The last group, or bag as a negative number, that has each class.
     mark = np.full(n_classes, -1)
     shown = np.zeros(n_classes, np.bool_)
@@ -81,8 +84,9 @@ def needed_groups(bag_offsets, group_offsets, members, y, offsets, pinned):
         first, behind = bag_offsets[b], bag_offsets[b + 1]
         if first == behind:
             continue
-        for c in range(n_classes):
-            shown[c] = y[b, c] == 1
+        if y.shape[0] > 0:
+            for c in range(n_classes):
+                shown[c] = y[b, c] == 1
         if pinned.shape[0] > 0:
             for row in range(offsets[b], offsets[b + 1]):
                 if pinned[row] >= 0:
@@ -102,6 +106,18 @@ def needed_groups(bag_offsets, group_offsets, members, y, offsets, pinned):
                     is_within &= mark[members[j]] == g
                 needed[g] &= not is_within
     return needed
+
+
+@kernel
+def overlapping_bags(bag_offsets, group_offsets, members, n_classes):
+    """Return which bags have a class in two groups."""
+    overlaps = np.zeros(bag_offsets.shape[0] - 1, np.bool_)
+    last = np.full(n_classes, -1)
+    for b in range(overlaps.shape[0]):
+        for k in range(group_offsets[bag_offsets[b]], group_offsets[bag_offsets[b + 1]]):
+            overlaps[b] |= last[members[k]] == b
+            last[members[k]] = b
+    return overlaps
 
 
 class Columns(NamedTuple):

@@ -100,7 +100,7 @@ class NoisyProblem:
         self.may_miss = may_miss
         self.may_be_false = may_be_false
         y, sizes = problem.y, np.diff(problem.offsets)
-        groups = self._groups_at_any_rate()
+        groups = groups_at_any_rate(problem)
         #: Classes that show something if they are noticed: required ones, and those of groups.
         self.shown: NDArray[np.int8] = shown_states(problem, groups)
         self._phantoms: Phantoms = find_phantoms(y, groups, may_be_false)
@@ -125,15 +125,6 @@ class NoisyProblem:
             pinned,
             None if groups is None else groups.widened(y.shape[1] + 1),
         )
-
-    def _groups_at_any_rate(self) -> Groups | None:
-        """Return the groups that no required class or smaller group implies.
-
-        A pinned instance may have gone unnoticed, and so implies nothing here; `augmented` drops
-        the groups of those that cannot.
-        """
-        problem = self.problem
-        return type(problem)(problem.offsets, problem.y, None, problem.groups).needed_groups()
 
     @property
     def impossible(self) -> NDArray[np.bool_]:
@@ -348,6 +339,17 @@ def find_phantoms(y: np.ndarray, groups: Groups | None, may_be_false: np.ndarray
         offsets_of(np.array(sizes, np.int64)),
         np.array([c for _, members in found for c in members], np.int64),
     )
+
+
+def groups_at_any_rate(problem: "UnionProblem") -> Groups | None:
+    """Return the groups that no required class or smaller group implies.
+
+    A pinned instance may have gone unnoticed, and so implies nothing here; the augmented problem
+    drops the groups of those that cannot.
+    """
+    if problem.groups is None:
+        return None
+    return type(problem)(problem.offsets, problem.y, None, problem.groups).needed_groups()
 
 
 def shown_states(problem: "UnionProblem", groups: Groups | None) -> NDArray[np.int8]:

@@ -1,0 +1,100 @@
+"""Networks that learn from labels that name groups of classes."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+import unbag
+from group_bags import made_bags
+from unbag import AnyOf, LabelSets, ORLogisticRegression
+from unbag.torch import ORNetwork
+
+SMALL = {
+    "hidden": (16,), "n_members": 2, "context_units": 0, "max_iter": 60, "learning_rate": 0.02,
+    "device": "cpu", "random_state": 0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"background": True, "background_cost": 0.5},
+        {"missed": 0.1, "false": 0.05},
+        {"missed": "learn", "false": "learn"},
+        {"distill": 1, "batch_size": 30},
+    ],
+    ids=str,
+)
+def test_networks_learn_from_groups(settings, rng):
+    bags, sets, truth = made_bags(rng)
+    known = np.where(rng.random(len(truth)) < 0.05, truth, None)
+    model = ORNetwork(**SMALL, **settings).fit(bags, sets, instance_labels=known)
+    assert (model.predict_instances(bags) == truth).mean() > 0.9
+    assert (model.annotate(bags, sets) == truth).mean() > 0.9
+    assert (model.annotate(bags, sets, joint=True) == truth).mean() > 0.9
+    np.testing.assert_allclose(model.annotate_proba(bags, sets).sum(axis=1), 1)
+    assert np.isfinite(model.log_likelihood(bags, sets)).all()
+
+
+def test_groups_say_more_than_unknown_labels(rng):
+    """If all tags are vague, the likelihood counts them."""
+    bags, sets, _ = made_bags(rng, vague=1.0)
+    labels = LabelSets.parse(sets)
+    model = ORNetwork(**SMALL).fit(bags, labels)
+    unknown = LabelSets(labels.indicator, labels.classes)
+    with_groups, without = (model.log_likelihood(bags, each) for each in (labels, unknown))
+    assert (with_groups <= without + 1e-9).all()
+    assert with_groups.sum() < without.sum() - 0.01
+
+
+def test_a_group_of_one_class_is_a_required_class(rng):
+    bags, sets, _ = made_bags(rng, vague=0.0)
+    exact = ORNetwork(**SMALL).fit(bags, sets)
+    # One class is required, the others of its bag are wrapped, and nothing else is said.
+    labels = LabelSets.parse(sets)
+    wrapped = LabelSets(
+        np.zeros_like(labels.indicator), labels.classes,
+        groups=[[[c] for c in row.nonzero()[0].tolist()] for row in labels.indicator],
+    )  # fmt: skip
+    found = ORNetwork(**SMALL).fit(bags, wrapped)
+    np.testing.assert_allclose(found.history_, exact.history_, rtol=1e-4, atol=1e-5)
+
+
+def test_relaxed_and_dropped_bags(rng):
+    bags, sets, _ = made_bags(rng)
+    b = int(np.argmin(bags.sizes))
+    sets[b] = {AnyOf("hawk", "owl"), AnyOf("robin", "wren")}
+    with pytest.warns(unbag.union.ImpossibleBagWarning, match="1 of 80 bags"):
+        ORNetwork(**SMALL, on_impossible="drop").fit(bags, sets)
+    with pytest.warns(unbag.union.ImpossibleBagWarning, match="1 of 80 bags"):
+        model = ORNetwork(**SMALL).fit(bags, sets)
+    assert set(model.relaxed_[bags.ids[b].item()]) == {"hawk", "owl", "robin", "wren"}
+
+
+def test_committees_learn_from_groups(rng, tmp_path):
+    bags, sets, truth = made_bags(rng, 60)
+    small = {**SMALL, "n_members": 9, "context_units": 4}
+    model = ORNetwork(**small).fit(bags, sets)
+    assert model.committee_
+    assert (model.predict_instances(bags) == truth).mean() > 0.9
+    assert (model.annotate(bags, sets) == truth).mean() > 0.9
+    model.save(tmp_path / "birds.unbag")
+    again = unbag.load(tmp_path / "birds.unbag")
+    np.testing.assert_allclose(again.annotate_proba(bags, sets), model.annotate_proba(bags, sets))
+
+
+def test_a_search_tries_networks(rng):
+    bags, sets, truth = made_bags(rng, 40)
+    grid = {"kernel": [None], "context": [0.0], "alpha": [0.3], "missed": [0.0], "false": [0.0]}
+    model = unbag.tune(bags, sets, grid={**grid, "max_iter": [30]}, networks=True, cv=2, seed=0)
+    assert any("encoding" in str(each) for each in model.tuning_["tried"])
+    assert (model.predict_instances(bags) == truth).mean() > 0.8
+
+
+def test_a_linear_model_and_networks_agree_on_what_is_asked(rng):
+    bags, sets, _ = made_bags(rng)
+    for model in (ORLogisticRegression(), ORNetwork(**SMALL)):
+        model.fit(bags, sets)
+        assert model.score(bags, sets) > -2.0
