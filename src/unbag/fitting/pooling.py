@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-#: How much the held-out bags must prefer unequal weights: what it costs in log-likelihood, times the
-#: sum of the squares by which weights differ from their mean, relative to that mean. A few bags
+#: How much the held-out bags must prefer unequal weights: what it costs in log-likelihood, times
+#: the sum of the squares by which weights differ from their mean, relative to that mean. A few bags
 #: cannot tell a model that is good from one that knows label sets by heart.
 EQUALITY = 5.0
 # Weights are at least that, so that their mean is never zero.

@@ -116,7 +116,7 @@ class GradientInAdvance:
         self.written: torch.Tensor = torch.full_like(self.expected, torch.nan)
 
     def expect(self, n_required: torch.Tensor, on_impossible: str) -> None:
-        """Expect the scales of `unbag.torch.loss.reduced_loss`, to the last bit.
+        """Expect the scales of `unbag.torch.operators.reduced`, to the last bit.
 
         As though only bags that require more classes than they have instances were impossible.
         """

@@ -23,9 +23,10 @@ from .groups import (
 )
 from .operators import (
     NO_TRANSFORMS,
-    UnionInOnePass,
+    LossInOnePass,
     chunk_rows,
     chunks,
+    reduced,
     union,
     union_linear,
 )
@@ -179,18 +180,11 @@ def loss_and_counts(
             policies: tuple[OnImpossible, OnIntractable] = (on_impossible, on_intractable)
             log_likelihood, counts = answer_apart(batch, given, found, apart, *policies)
             return reduced_loss(log_likelihood, batch, weight, reduction), counts
-    if not takes_one_pass(batch, reduction):
+    if not takes_one_pass(batch, weight, reduction):
         log_likelihood, *_, counts = answer(batch, on_impossible, on_intractable)
         return reduced_loss(log_likelihood, batch, weight, reduction), counts
-    factor = last_factor(batch.logits.device)
-    expected = batch.bag_sizes(), None if weight is None else weight.detach(), factor, reduction
-    log_likelihood, *_, counts = answer(batch, on_impossible, on_intractable, expected)
-    loss = reduced_loss(log_likelihood, batch, weight, reduction)
-
-    def remember(gradient: torch.Tensor) -> None:
-        factor.copy_(gradient.detach())
-
-    loss.register_hook(remember)
+    expected = batch.bag_sizes(), weight, last_factor(batch.logits.device), reduction
+    loss, *_, counts = answer(batch, on_impossible, on_intractable, expected)
     return loss, counts
 
 
@@ -235,8 +229,8 @@ def answer_apart(
 _FACTORS: dict[torch.device, torch.Tensor] = {}
 
 
-def takes_one_pass(batch: BagBatch, reduction: Reduction) -> bool:
-    """Return whether forward writes the gradient; see `unbag.torch.operators.UnionInOnePass`.
+def takes_one_pass(batch: BagBatch, weight: torch.Tensor | None, reduction: Reduction) -> bool:
+    """Return whether forward writes the gradient; see `unbag.torch.operators.LossInOnePass`.
 
     The scales of bags must be known, and most rows must have no slack.
     """
@@ -247,6 +241,8 @@ def takes_one_pass(batch: BagBatch, reduction: Reduction) -> bool:
     if torch.compiler.is_compiling() or reduction == "none":
         return False
     if batch.missed is not None or batch.background:
+        return False
+    if weight is not None and weight.requires_grad:
         return False
     from . import cuda
 
@@ -306,13 +302,14 @@ def answer(
         else:
             logits, offsets, targets, pins, _, false, *_, groups = batch
             given = logits, offsets, targets, pins, groups, false, impossible, on_intractable
-            result = UnionInOnePass.apply(*given, *expected)
+            result = LossInOnePass.apply(*given, *expected)
     except RuntimeError as error:
         # Torch's own message is about the internals of operators.
         if "functorch" in str(error):
             raise NotImplementedError(NO_TRANSFORMS) from error
         raise
-    refuse_impossible(on_impossible, result[0], result[-1])
+    # In one pass, the loss comes first.
+    refuse_impossible(on_impossible, result[0 if expected is None else 1], result[-1])
     return result
 
 
@@ -329,23 +326,8 @@ def reduced_loss(
     log_likelihood: torch.Tensor, batch: BagBatch, weight: torch.Tensor | None, reduction: Reduction
 ) -> torch.Tensor:
     """Reduce the weighted losses of bags; a log-likelihood of ``-inf`` is not counted."""
-    # As few operations as possible: on a GPU, each costs as much as a hundred thousand bags.
-    counted = log_likelihood != -torch.inf
-    surprise = torch.where(counted, log_likelihood, 0.0)
-    n_counted = counted
-    if weight is not None:
-        surprise, n_counted = surprise * weight, counted * weight
-    dtype = working_dtype(batch.logits)
-    # Subtracted from zero, to avoid a negative zero.
-    if reduction == "none":
-        return 0.0 - surprise.to(dtype)
-    total = surprise.sum()
-    if reduction == "instances":
-        n_counted = n_counted * batch.bag_sizes()
-    if reduction != "sum":
-        # If nothing is counted, avoid dividing zero by zero.
-        total = total / n_counted.sum(dtype=total.dtype).clamp(min=torch.finfo(dtype).tiny)
-    return 0.0 - total.to(dtype)
+    sizes = batch.bag_sizes() if reduction == "instances" else None
+    return reduced(log_likelihood, sizes, weight, reduction, working_dtype(batch.logits))[0]
 
 
 def union_loss_linear(
