@@ -128,17 +128,16 @@ class Cases:
         pinned = None if pinned is None else pinned[self.rows]
         self.problem: UnionProblem = problem(offsets, y, pinned, Groups.of(groups, y.shape[1]))
 
-    def room(self) -> tuple[np.ndarray, Any, Any]:
+    def room(self) -> tuple[np.ndarray, Any]:
         """Allocate log-priors and answers of all cases."""
         problem = self.problem
-        inner = None if problem.grouped is None else problem.grouped.room()
-        return np.empty((problem.n_instances, problem.y.shape[1])), problem._room(), inner
+        return np.empty((problem.n_instances, problem.y.shape[1])), problem._room()
 
     def fill(
         self,
         chosen: np.ndarray,
         log_prior: np.ndarray,
-        room: tuple[np.ndarray, Any, Any],
+        room: tuple[np.ndarray, Any],
         narrow_layout: Any,
         answer: Any,
         tolerance: float,
@@ -161,11 +160,11 @@ class Cases:
         starts, counts = self.case_offsets[own], np.diff(self.case_offsets)[own]
         ends = np.cumsum(counts)
         cases = np.arange(ends[-1]) + np.repeat(starts - ends + counts, counts)
-        of_cases, found, inner = room
+        of_cases, found = room
         layout = self.problem.layout
         top = np.empty(len(log_prior))
         gather_cases(layout, cases, self.owners, narrow_layout, log_prior, of_cases, top)
-        self.problem._work(cases, of_cases, found, None, "auto", 0.1 * tolerance, inner)
+        self.problem._work(cases, of_cases, found, None, "auto", 0.1 * tolerance)
         certified = np.zeros(len(chosen), dtype=bool)
         put_together(
             layout, self.case_offsets, own, chosen, narrow_layout, of_cases, top,
