@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 
+from unbag._compile import kernel
 from unbag.bags import offsets_of
 from unbag.groups import Groups, checked_groups, runs
 from unbag.union import UnionProblem
@@ -55,19 +56,19 @@ class PreparedGroups:
         if len(self.overlapping):
             smallest = smallest.chosen(~overlaps[smallest.bags])
         self._disjoint = smallest
-        self._tables: dict[torch.device, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._tables: dict[torch.device, tuple[GroupTable, GroupTable]] = {}
 
     def apart(self, batch: BagBatch) -> np.ndarray:
         """Return the bags that the operators cannot infer: beside rates, all that have groups."""
         has_rates = batch.missed is not None or batch.false is not None
         return self.groups.per_bag.nonzero()[0] if has_rates else self.overlapping
 
-    def tables(self, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return `group_table` of all groups, and of the smallest ones where none overlap."""
+    def tables(self, device: torch.device) -> tuple["GroupTable", "GroupTable"]:
+        """Return the tables of all groups, and of the smallest ones where none overlap."""
         if device not in self._tables:
-            every = disjoint = group_table(self.groups, device)
+            every = disjoint = GroupTable.of(self.groups, device)
             if self._disjoint is not self.groups:
-                disjoint = group_table(self._disjoint, device)
+                disjoint = GroupTable.of(self._disjoint, device)
             self._tables[device] = every, disjoint
         return self._tables[device]
 
@@ -96,27 +97,52 @@ def smallest_groups(groups: Groups) -> Groups:
     return groups.chosen(needed_groups(*packed, *nothing))
 
 
-def group_table(groups: Groups, device: torch.device) -> torch.Tensor:
-    """Lay groups out with room for as many groups and classes as any bag has.
+class GroupTable(NamedTuple):
+    """Groups as tensors, with room for as many groups and classes as any bag has.
 
-    Returns
-    -------
-    Tensor of int64 of shape (n_bags, n_groups, n_members)
+    Attributes
+    ----------
+    classes : Tensor of int64 of shape (n_bags, n_groups, n_members)
         The first class of a group fills the room behind its last, and the first group of a bag that
-        behind its last group. -1 in bags without groups.
+        behind its last group. Zeros in bags without groups.
+    columns : Tensor of int64 of shape (n_bags, n_groups * n_members)
+        The same, flat.
+    is_first : Tensor of int8, of the shape of the classes
+        1 where a class is the first of its group.
+    has_groups : Tensor of bool of shape (n_bags, 1)
     """
-    sizes, per_bag = np.diff(groups.group_offsets), groups.per_bag
-    n_groups, n_members = int(per_bag.max(initial=1)), int(sizes.max(initial=1))
-    firsts = groups.members[groups.group_offsets[:-1]]
-    rows = np.repeat(firsts[:, None], n_members, axis=1)
-    place = np.arange(len(groups.members)) - np.repeat(groups.group_offsets[:-1], sizes)
-    rows[np.repeat(np.arange(len(sizes)), sizes), place] = groups.members
-    classes = np.full((groups.n_bags, n_groups, n_members), -1)
-    filled = per_bag > 0
-    classes[filled] = rows[groups.bag_offsets[:-1][filled]][:, None]
-    nth = np.arange(len(sizes)) - np.repeat(groups.bag_offsets[:-1], per_bag)
-    classes[groups.bags, nth] = rows
-    return on_device(torch.from_numpy(classes), device, torch.int64)
+
+    classes: torch.Tensor
+    columns: torch.Tensor
+    is_first: torch.Tensor
+    has_groups: torch.Tensor
+
+    @classmethod
+    def of(cls, groups: Groups, device: torch.device) -> "GroupTable":
+        """Lay groups out."""
+        n_groups = int(groups.per_bag.max(initial=1))
+        n_members = int(np.diff(groups.group_offsets).max(initial=1))
+        table = np.zeros((groups.n_bags, n_groups, n_members), np.int64)
+        fill_table(groups.bag_offsets, groups.group_offsets, groups.members, table)
+        classes = on_device(torch.from_numpy(table), device, torch.int64)
+        has_groups = on_device(torch.from_numpy(groups.per_bag[:, None] > 0), device, torch.bool)
+        is_first = (classes == classes[:, :, :1]).to(torch.int8)
+        return cls(classes, classes.flatten(1), is_first, has_groups)
+
+
+@kernel
+def fill_table(bag_offsets, group_offsets, members, table):
+    """Fill in the classes of a `GroupTable`."""
+    n_bags, n_groups, n_members = table.shape
+    for b in range(n_bags):
+        if bag_offsets[b] == bag_offsets[b + 1]:
+            continue
+        for k in range(n_groups):
+            g = bag_offsets[b] + k
+            g = g if g < bag_offsets[b + 1] else bag_offsets[b]
+            first, size = group_offsets[g], group_offsets[g + 1] - group_offsets[g]
+            for m in range(n_members):
+                table[b, k, m] = members[first + m if m < size else first]
 
 
 def with_groups(batch: BagBatch, groups: PreparedGroups, most: int | None = None) -> BagBatch:
@@ -136,24 +162,24 @@ def with_groups(batch: BagBatch, groups: PreparedGroups, most: int | None = None
         targets[on_device(torch.from_numpy(apart), targets.device, torch.int64)] = -1
     if batch.missed is not None or batch.false is not None:
         return batch._replace(targets=targets)
-    every, required = groups.tables(batch.logits.device)
-    # Whatever the targets say, classes of groups are allowed.
-    flat = every.flatten(1)
-    own = targets.gather(1, flat.clamp(min=0))
-    targets.scatter_(1, flat.clamp(min=0), torch.where((flat >= 0) & (own == 0), -1, own))
-    flat = required.flatten(1).clamp(min=0)
-    own = targets.gather(1, flat).reshape(required.shape)
+    every, table = groups.tables(batch.logits.device)
+    if every is not table:
+        # Classes of groups are allowed, whatever the targets say.
+        own = targets.gather(1, every.columns)
+        targets.scatter_(1, every.columns, torch.where(every.has_groups & (own == 0), -1, own))
+    shape = table.classes.shape
+    own = targets.gather(1, table.columns)
     # A group that holds a required class, or one that a known instance shows, is implied.
     implied = own == 1
     if batch.pins is not None:
-        implied |= shown_classes(batch).gather(1, flat).reshape(required.shape)
-    is_required = (required[:, :, 0] >= 0) & ~implied.any(2)
+        implied |= shown_classes(batch).gather(1, table.columns)
+    is_required = table.has_groups & ~implied.reshape(shape).any(2)
     if most is not None:
         is_required &= ((targets == 1).sum(1) + is_required.sum(1) <= most)[:, None]
-    is_first = (required == required[:, :, :1]).to(torch.int8)
-    written = torch.where(is_required[:, :, None], is_first, own)
-    targets.scatter_(1, flat, written.flatten(1))
-    asked = torch.where(is_required[:, :, None], required, -1 - required.clamp(min=0))
+    allowed = torch.where(table.has_groups & (own == 0), -1, own).reshape(shape)
+    written = torch.where(is_required[:, :, None], table.is_first, allowed)
+    targets.scatter_(1, table.columns, written.flatten(1))
+    asked = torch.where(is_required[:, :, None], table.classes, -1 - table.classes)
     return batch._replace(targets=targets, groups=asked)
 
 
@@ -187,7 +213,7 @@ def shown_classes(batch: BagBatch) -> torch.Tensor:
 
 
 class RowGroups(NamedTuple):
-    """The groups of rows of logits.
+    """The groups of rows of logits, on the CPU; on CUDA, see `unbag.torch.triton_groups`.
 
     Attributes
     ----------
@@ -206,7 +232,7 @@ class RowGroups(NamedTuple):
 
     @classmethod
     def of(cls, groups: torch.Tensor, labels: torch.Tensor, row_bag: torch.Tensor) -> "RowGroups":
-        """Find the groups of rows, or on the CPU of those that have any.
+        """Find the groups of rows, or of those that have any where these are few.
 
         Parameters
         ----------
@@ -220,12 +246,10 @@ class RowGroups(NamedTuple):
         # `argmax` of booleans is not to be had everywhere.
         places = is_first.to(torch.uint8).argmax(2)
         rows: torch.Tensor | slice = slice(None)
-        # On a GPU nobody waits to find out; if most rows have groups, it is not worth it.
-        if groups.device.type == "cpu":
-            has_groups = is_required.any(1)
-            if int(has_groups.sum()) < MOST * len(groups):
-                rows = has_groups[row_bag].nonzero()[:, 0]
-                row_bag = row_bag[rows]
+        has_groups = is_required.any(1)
+        if int(has_groups.sum()) < MOST * len(groups):
+            rows = has_groups[row_bag].nonzero()[:, 0]
+            row_bag = row_bag[rows]
         classes = torch.where(groups < 0, -1 - groups, groups)
         return cls(rows, classes[row_bag], places[row_bag], is_required[row_bag])
 
@@ -296,36 +320,6 @@ class RowGroups(NamedTuple):
         # What fills the table has no share, and a group that comes again nothing left.
         amounts = (share * of_groups[:, :, None]).flatten(1)
         gradient.index_put_((rows, self.classes.flatten(1)), amounts, accumulate=True)
-
-    def write_gradient(
-        self,
-        logits: torch.Tensor,
-        normaliser: torch.Tensor,
-        posteriors: torch.Tensor,
-        row_scale: torch.Tensor,
-        gradient: torch.Tensor,
-    ) -> None:
-        """Write the gradient of the classes of groups over what the kernels have written there.
-
-        Parameters
-        ----------
-        logits, gradient : Tensors of shape (n_rows, n_columns)
-        normaliser, row_scale : Tensors of shape (n_rows,)
-        posteriors : Tensor of shape (n_rows, n_labels)
-        """
-        own, total = self.scores(logits, normaliser.dtype)
-        share = (own - total[:, :, None]).exp().nan_to_num_(nan=0.0)
-        posterior = posteriors.gather(1, self.labels)[:, :, None] * share
-        prior = (own - normaliser[:, None, None]).exp()
-        scale = row_scale[:, None, None]
-        residual = torch.where(scale == 0, 0.0, (posterior - prior) * scale)
-        # What fills the table is what is written for the first class.
-        repeats = self.classes == self.classes[:, :, :1]
-        residual = torch.where(repeats, residual[:, :, :1], residual).to(gradient.dtype)
-        flat = self.classes.flatten(1)
-        before = gradient.gather(1, flat).reshape(self.classes.shape)
-        written = torch.where(self.is_required[:, :, None], residual, before)
-        gradient.scatter_(1, flat, written.flatten(1))
 
 
 def infer_on_cpu(
