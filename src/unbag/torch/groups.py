@@ -10,6 +10,7 @@ by `unbag.union`, in double precision.
 """
 
 from collections.abc import Collection, Iterable
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -20,6 +21,7 @@ from unbag._compile import kernel
 from unbag.bags import offsets_of
 from unbag.groups import Groups, checked_groups, runs
 from unbag.union import UnionProblem
+from unbag.union.cases import cases_of
 from unbag.union.collapse import needed_groups, overlapping_bags
 from unbag.union.policy import OnImpossible, OnIntractable
 
@@ -48,7 +50,7 @@ class PreparedGroups:
 
     def __init__(self, groups: Groups) -> None:
         self.groups = groups
-        smallest = smallest_groups(groups)
+        whole = smallest = smallest_groups(groups)
         overlaps = overlapping_bags(
             smallest.bag_offsets, smallest.group_offsets, smallest.members, groups.n_classes
         )
@@ -56,7 +58,15 @@ class PreparedGroups:
         if len(self.overlapping):
             smallest = smallest.chosen(~overlaps[smallest.bags])
         self._disjoint = smallest
+        self._smallest = whole
         self._tables: dict[torch.device, tuple[GroupTable, GroupTable]] = {}
+
+    @cached_property
+    def cases(self) -> "BagCases | None":
+        """The cases of bags that overlap; None if these are too many, or there are no such bags."""
+        if not len(self.overlapping):
+            return None
+        return BagCases.of(self._smallest, self.groups, self.overlapping)
 
     def apart(self, batch: BagBatch) -> np.ndarray:
         """Return the bags that the operators cannot infer: beside rates, all that have groups."""
@@ -183,12 +193,83 @@ def with_groups(batch: BagBatch, groups: PreparedGroups, most: int | None = None
     return batch._replace(targets=targets, groups=asked)
 
 
+class BagCases(NamedTuple):
+    """Bags whose groups overlap, as several bags each whose groups do not; see `unbag.union.cases`.
+
+    Attributes
+    ----------
+    owners : ndarray of int of shape (n_cases,)
+        The bag of each case, a position in the batch.
+    groups : Groups
+        What each case requires.
+    allowed, forbidden : tuples of two ndarrays of int
+        Cases and classes that may occur in them, and that must not.
+    """
+
+    owners: np.ndarray
+    groups: Groups
+    allowed: tuple[np.ndarray, np.ndarray]
+    forbidden: tuple[np.ndarray, np.ndarray]
+
+    @classmethod
+    def of(cls, groups: Groups, every: Groups, bags: np.ndarray) -> "BagCases | None":
+        """Tell bags apart by cases; None if some have more than a few.
+
+        Parameters
+        ----------
+        groups : Groups
+            Those that hold no other.
+        every : Groups
+            All of them.
+        bags : ndarray of int
+        """
+        owners, required, allowed, forbidden = [], [], [], []
+        for b in bags.tolist():
+            of_bag = groups[b]
+            served: dict[int, int] = {}
+            for g, group in enumerate(of_bag):
+                for c in group:
+                    served[c] = served.get(c, 0) | 1 << g
+            masks = sorted(set(served.values()))
+            found = cases_of(tuple(masks), len(of_bag))
+            if found is None:
+                return None
+            columns = [[c for c, mask in served.items() if mask == own] for own in masks]
+            for case in found:
+                allowed += [(len(owners), c) for c in {c for group in every[b] for c in group}]
+                forbidden += [(len(owners), c) for a in case.forbidden for c in columns[a]]
+                together = [(a,) for a in case.required] + list(case.groups)
+                required.append([[c for a in each for c in columns[a]] for each in together])
+                owners.append(b)
+        pairs = (np.array(each, np.int64).reshape(-1, 2).T for each in (allowed, forbidden))
+        return cls(np.array(owners), Groups.of(required, groups.n_classes), *map(tuple, pairs))
+
+    def batch(self, batch: BagBatch) -> tuple[BagBatch, torch.Tensor]:
+        """Return the cases as a batch, and which of them contradict the targets.
+
+        Parameters
+        ----------
+        batch : BagBatch
+            As it was given.
+        """
+        own = chosen_bags(batch, self.owners)
+        device, targets = own.logits.device, own.targets.clone()
+        allowed, forbidden = (
+            tuple(torch.from_numpy(np.ascontiguousarray(part)).to(device) for part in pair)
+            for pair in (self.allowed, self.forbidden)
+        )
+        before = targets[allowed]
+        targets[allowed] = torch.where(before == 0, -1, before)
+        contradicts = torch.zeros(len(targets), dtype=torch.bool, device=device)
+        contradicts.index_put_(forbidden[:1], targets[forbidden] == 1, accumulate=True)
+        targets[forbidden] = 0
+        return own._replace(targets=targets), contradicts
+
+
 def chosen_bags(batch: BagBatch, bags: np.ndarray) -> BagBatch:
     """Return some bags of a batch; on a GPU, this waits for the offsets."""
-    offsets = batch.offsets.cpu().numpy()
-    sizes = np.diff(offsets)[bags]
+    rows, sizes = rows_of_bags(batch, bags)
     device = batch.logits.device
-    rows = torch.from_numpy(runs(offsets[:-1][bags], sizes)).to(device)
     own = torch.from_numpy(bags).to(device)
     return batch._replace(
         logits=batch.logits[rows],
@@ -196,6 +277,13 @@ def chosen_bags(batch: BagBatch, bags: np.ndarray) -> BagBatch:
         targets=batch.targets[own],
         pins=None if batch.pins is None else batch.pins[rows],
     )
+
+
+def rows_of_bags(batch: BagBatch, bags: np.ndarray) -> tuple[torch.Tensor, np.ndarray]:
+    """Return the rows of some bags, one after the other, and how many each has."""
+    offsets = batch.offsets.cpu().numpy()
+    sizes = np.diff(offsets)[bags]
+    return torch.from_numpy(runs(offsets[:-1][bags], sizes)).to(batch.logits.device), sizes
 
 
 def shown_classes(batch: BagBatch) -> torch.Tensor:
