@@ -34,6 +34,8 @@ GroupsLike: TypeAlias = Groups | Iterable[Collection[Collection[int]]]
 
 # Share of the bags with groups beyond which all rows are gone over.
 MOST = 0.3
+# Cases of a bag that a GPU takes as bags: it has rather more of them than to wait for the CPU.
+MOST_CASES = 64
 # Methods of `infer` that are slower than inclusion-exclusion.
 SLOW_METHODS = ("chain", "mixed")
 
@@ -202,14 +204,14 @@ class BagCases(NamedTuple):
         The bag of each case, a position in the batch.
     groups : Groups
         What each case requires.
-    allowed, forbidden : tuples of two ndarrays of int
+    allowed, forbidden : ndarrays of int of shape (n, 2)
         Cases and classes that may occur in them, and that must not.
     """
 
     owners: np.ndarray
     groups: Groups
-    allowed: tuple[np.ndarray, np.ndarray]
-    forbidden: tuple[np.ndarray, np.ndarray]
+    allowed: np.ndarray
+    forbidden: np.ndarray
 
     @classmethod
     def of(cls, groups: Groups, every: Groups, bags: np.ndarray) -> "BagCases | None":
@@ -231,7 +233,7 @@ class BagCases(NamedTuple):
                 for c in group:
                     served[c] = served.get(c, 0) | 1 << g
             masks = sorted(set(served.values()))
-            found = cases_of(tuple(masks), len(of_bag))
+            found = cases_of(tuple(masks), len(of_bag), MOST_CASES)
             if found is None:
                 return None
             columns = [[c for c, mask in served.items() if mask == own] for own in masks]
@@ -241,8 +243,8 @@ class BagCases(NamedTuple):
                 together = [(a,) for a in case.required] + list(case.groups)
                 required.append([[c for a in each for c in columns[a]] for each in together])
                 owners.append(b)
-        pairs = (np.array(each, np.int64).reshape(-1, 2).T for each in (allowed, forbidden))
-        return cls(np.array(owners), Groups.of(required, groups.n_classes), *map(tuple, pairs))
+        pairs = [np.array(each, np.int64).reshape(-1, 2) for each in (allowed, forbidden)]
+        return cls(np.array(owners), Groups.of(required, groups.n_classes), *pairs)
 
     def batch(self, batch: BagBatch) -> tuple[BagBatch, torch.Tensor]:
         """Return the cases as a batch, and which of them contradict the targets.
@@ -255,8 +257,7 @@ class BagCases(NamedTuple):
         own = chosen_bags(batch, self.owners)
         device, targets = own.logits.device, own.targets.clone()
         allowed, forbidden = (
-            tuple(torch.from_numpy(np.ascontiguousarray(part)).to(device) for part in pair)
-            for pair in (self.allowed, self.forbidden)
+            torch.from_numpy(pairs).to(device).unbind(1) for pairs in (self.allowed, self.forbidden)
         )
         before = targets[allowed]
         targets[allowed] = torch.where(before == 0, -1, before)

@@ -48,7 +48,9 @@ class Case(NamedTuple):
 
 
 @lru_cache(maxsize=10_000)
-def cases_of(masks: tuple[int, ...], n_requirements: int) -> tuple[Case, ...] | None:
+def cases_of(
+    masks: tuple[int, ...], n_requirements: int, most: int = MOST_CASES
+) -> tuple[Case, ...] | None:
     """Find cases in which no column serves two requirements; None if they are more than a few.
 
     Parameters
@@ -56,6 +58,8 @@ def cases_of(masks: tuple[int, ...], n_requirements: int) -> tuple[Case, ...] | 
     masks : tuple of int
         The requirements that each column serves, as bits.
     n_requirements : int
+    most : int
+        How many cases are a few.
 
     Examples
     --------
@@ -81,7 +85,7 @@ def cases_of(masks: tuple[int, ...], n_requirements: int) -> tuple[Case, ...] | 
             groups = tuple(tuple(a for a in free if masks[a] >> r & 1) for r in lacking)
             if all(groups):
                 found.append(Case(required, forbidden, groups))
-        if len(found) + len(stack) > MOST_CASES:
+        if len(found) + len(stack) > most:
             return None
     return tuple(found)
 
