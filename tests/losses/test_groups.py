@@ -8,10 +8,7 @@ torch = pytest.importorskip("torch")
 from group_bags import draw_group_bag
 from oracle import enumerate_bag
 from unbag.bags import offsets_of
-from unbag.torch import UnionLoss, operators, union_loss, union_loss_linear
-from unbag.torch.arguments import read_batch
-from unbag.torch.groups import RowGroups, prepared_groups, with_groups
-from unbag.torch.operators import union, union_gradient
+from unbag.torch import UnionLoss, loss, operators, union_loss, union_loss_linear
 from unbag.union import Groups, ImpossibleBagError, IntractableBagError, infer
 
 
@@ -153,6 +150,15 @@ def test_padded_bags_background_and_weights(device, rng):
     )
 
 
+def test_overlapping_groups_by_cases(device, rng, monkeypatch):
+    """What a GPU does, on the CPU too."""
+    monkeypatch.setattr(loss, "tells_cases_apart", lambda _, groups, __: groups.cases is not None)
+    for _ in range(3):
+        logits, offsets, y, pinned, groups = joined(draw_batch(rng, 40))
+        check(device, logits, offsets, y, groups, instance_labels=pinned)
+        check(device, logits, offsets, y, groups)
+
+
 def test_few_bags_with_groups(device, rng):
     """Rows of all other bags are left as they are."""
     y = rng.integers(-1, 2, (40, 6))
@@ -162,25 +168,6 @@ def test_few_bags_with_groups(device, rng):
     check(device, rng.normal(size=(120, 6)), np.arange(0, 121, 3), y, groups)
     rates = {"missed": 0.1, "false": 0.05}
     check(device, rng.normal(size=(120, 6)), np.arange(0, 121, 3), y, groups, **rates)
-
-
-def test_what_kernels_have_written_is_replaced(device, rng):
-    """The gradient of groups, given the posterior of their label, whatever was there before."""
-    logits = torch.tensor(rng.normal(size=(8, 6)), device=device)
-    given = [0, 4, 8], torch.tensor([[0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0]])
-    groups = Groups.of([[[0, 2, 3], [1, 4]], [[3, 5]]], 6)
-    batch = with_groups(read_batch(logits, *given), prepared_groups(groups))
-    result = union(*batch[:7], "keep", "raise", batch.groups)
-    _, _, labels, posteriors, _, row_bag, _ = result
-    scale = torch.tensor([2.0, -1.0], dtype=torch.float64, device=device)
-    kept = batch.logits, batch.targets, None, None, False, *result[1:6], batch.groups
-    expected = union_gradient(scale, *kept)
-    own = RowGroups.of(batch.groups, labels, row_bag)
-    found = expected.clone()
-    for b, members in ((0, [0, 2, 3, 1, 4]), (1, [3, 5])):
-        found[4 * b : 4 * b + 4, members] = 7.0
-    own.write_gradient(logits, logits.logsumexp(1), posteriors, scale[row_bag], found)
-    torch.testing.assert_close(found, expected)
 
 
 def test_the_linear_form_in_chunks(device, rng, monkeypatch):

@@ -16,10 +16,9 @@ import triton.language as tl
 
 from unbag.union import IntractableBagError
 
-from . import triton_chain, triton_long, triton_rows, triton_subsets
-from .arguments import PADDING, working_dtype
+from . import triton_chain, triton_groups, triton_long, triton_rows, triton_subsets
+from .arguments import working_dtype
 from .counts import INTRACTABLE, RELAXED, SLOW
-from .groups import RowGroups
 
 # Labels that are listed of each bag, and of those the most that are chained, or summed over by
 # inclusion and exclusion: bags of few labels take a smaller kernel.
@@ -34,6 +33,8 @@ CHAIN_PROGRAMS = 64
 MOST_FLOATS = 2**18
 # Certified error of a posterior; logits in float32 are no better than the second.
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-6}
+# Rows whose groups a program looks at.
+GROUP_ROWS = 128
 # Columns of logits that are read together.
 BLOCK = 4096
 # Classes for which one pass over the logits pays; see `pays_in_one_pass`. A warp holds a row. Timed
@@ -196,7 +197,11 @@ def union(
             ONE_PASS=in_advance is not None, num_warps=1, **flags,
         )  # fmt: skip
         if groups is not None:
-            RowGroups.of(groups, bags.labels, bags.row_bag).write_scores(logits, posteriors)
+            triton_groups.write_group_scores[(triton.cdiv(n_rows, GROUP_ROWS),)](
+                logits, bags.row_bag, groups, bags.labels, posteriors, n_rows,
+                N_GROUPS=groups.shape[1], N_MEMBERS=groups.shape[2], STRIDE=logits.stride(0),
+                WIDTH=WIDTH, BLOCK=GROUP_ROWS, DTYPE=triton_type(dtype),
+            )  # fmt: skip
     inputs = pins, missed, false, normaliser, log_ratio, posteriors
     sum_over_subsets(bags, offsets, *inputs, log_likelihood, n_targets, in_advance)
     floats = min(chain_floats(n_rows, n_targets), MOST_FLOATS)
@@ -480,9 +485,10 @@ def union_gradient(
         ONE_PASS=written is not None, num_warps=2,
     )  # fmt: skip
     if groups is not None:
-        row_scale = scale.to(normaliser.dtype)[row_bag]
-        if pins is not None:
-            row_scale = torch.where(pins == PADDING, 0.0, row_scale)
-        own = RowGroups.of(groups, labels, row_bag)
-        own.write_gradient(logits, normaliser, posteriors, row_scale, gradient)
+        triton_groups.write_group_gradient[(triton.cdiv(n_rows, GROUP_ROWS),)](
+            logits, row_bag, groups, labels, posteriors, normaliser, scale, pins, gradient, n_rows,
+            N_GROUPS=groups.shape[1], N_MEMBERS=groups.shape[2], N_CLASSES=n_classes,
+            STRIDE=logits.stride(0), WIDTH=labels.shape[1], PINNED=pins is not None,
+            BLOCK=GROUP_ROWS, DTYPE=triton_type(normaliser.dtype),
+        )  # fmt: skip
     return gradient

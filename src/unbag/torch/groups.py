@@ -10,15 +10,18 @@ by `unbag.union`, in double precision.
 """
 
 from collections.abc import Collection, Iterable
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 
+from unbag._compile import kernel
 from unbag.bags import offsets_of
 from unbag.groups import Groups, checked_groups, runs
 from unbag.union import UnionProblem
+from unbag.union.cases import cases_of
 from unbag.union.collapse import needed_groups, overlapping_bags
 from unbag.union.policy import OnImpossible, OnIntractable
 
@@ -31,6 +34,8 @@ GroupsLike: TypeAlias = Groups | Iterable[Collection[Collection[int]]]
 
 # Share of the bags with groups beyond which all rows are gone over.
 MOST = 0.3
+# Cases of a bag that a GPU takes as bags: it has rather more of them than to wait for the CPU.
+MOST_CASES = 64
 # Methods of `infer` that are slower than inclusion-exclusion.
 SLOW_METHODS = ("chain", "mixed")
 
@@ -47,7 +52,7 @@ class PreparedGroups:
 
     def __init__(self, groups: Groups) -> None:
         self.groups = groups
-        smallest = smallest_groups(groups)
+        whole = smallest = smallest_groups(groups)
         overlaps = overlapping_bags(
             smallest.bag_offsets, smallest.group_offsets, smallest.members, groups.n_classes
         )
@@ -55,19 +60,27 @@ class PreparedGroups:
         if len(self.overlapping):
             smallest = smallest.chosen(~overlaps[smallest.bags])
         self._disjoint = smallest
-        self._tables: dict[torch.device, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._smallest = whole
+        self._tables: dict[torch.device, tuple[GroupTable, GroupTable]] = {}
+
+    @cached_property
+    def cases(self) -> "BagCases | None":
+        """The cases of bags that overlap; None if these are too many, or there are no such bags."""
+        if not len(self.overlapping):
+            return None
+        return BagCases.of(self._smallest, self.groups, self.overlapping)
 
     def apart(self, batch: BagBatch) -> np.ndarray:
         """Return the bags that the operators cannot infer: beside rates, all that have groups."""
         has_rates = batch.missed is not None or batch.false is not None
         return self.groups.per_bag.nonzero()[0] if has_rates else self.overlapping
 
-    def tables(self, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return `group_table` of all groups, and of the smallest ones where none overlap."""
+    def tables(self, device: torch.device) -> tuple["GroupTable", "GroupTable"]:
+        """Return the tables of all groups, and of the smallest ones where none overlap."""
         if device not in self._tables:
-            every = disjoint = group_table(self.groups, device)
+            every = disjoint = GroupTable.of(self.groups, device)
             if self._disjoint is not self.groups:
-                disjoint = group_table(self._disjoint, device)
+                disjoint = GroupTable.of(self._disjoint, device)
             self._tables[device] = every, disjoint
         return self._tables[device]
 
@@ -96,27 +109,52 @@ def smallest_groups(groups: Groups) -> Groups:
     return groups.chosen(needed_groups(*packed, *nothing))
 
 
-def group_table(groups: Groups, device: torch.device) -> torch.Tensor:
-    """Lay groups out with room for as many groups and classes as any bag has.
+class GroupTable(NamedTuple):
+    """Groups as tensors, with room for as many groups and classes as any bag has.
 
-    Returns
-    -------
-    Tensor of int64 of shape (n_bags, n_groups, n_members)
+    Attributes
+    ----------
+    classes : Tensor of int64 of shape (n_bags, n_groups, n_members)
         The first class of a group fills the room behind its last, and the first group of a bag that
-        behind its last group. -1 in bags without groups.
+        behind its last group. Zeros in bags without groups.
+    columns : Tensor of int64 of shape (n_bags, n_groups * n_members)
+        The same, flat.
+    is_first : Tensor of int8, of the shape of the classes
+        1 where a class is the first of its group.
+    has_groups : Tensor of bool of shape (n_bags, 1)
     """
-    sizes, per_bag = np.diff(groups.group_offsets), groups.per_bag
-    n_groups, n_members = int(per_bag.max(initial=1)), int(sizes.max(initial=1))
-    firsts = groups.members[groups.group_offsets[:-1]]
-    rows = np.repeat(firsts[:, None], n_members, axis=1)
-    place = np.arange(len(groups.members)) - np.repeat(groups.group_offsets[:-1], sizes)
-    rows[np.repeat(np.arange(len(sizes)), sizes), place] = groups.members
-    classes = np.full((groups.n_bags, n_groups, n_members), -1)
-    filled = per_bag > 0
-    classes[filled] = rows[groups.bag_offsets[:-1][filled]][:, None]
-    nth = np.arange(len(sizes)) - np.repeat(groups.bag_offsets[:-1], per_bag)
-    classes[groups.bags, nth] = rows
-    return on_device(torch.from_numpy(classes), device, torch.int64)
+
+    classes: torch.Tensor
+    columns: torch.Tensor
+    is_first: torch.Tensor
+    has_groups: torch.Tensor
+
+    @classmethod
+    def of(cls, groups: Groups, device: torch.device) -> "GroupTable":
+        """Lay groups out."""
+        n_groups = int(groups.per_bag.max(initial=1))
+        n_members = int(np.diff(groups.group_offsets).max(initial=1))
+        table = np.zeros((groups.n_bags, n_groups, n_members), np.int64)
+        fill_table(groups.bag_offsets, groups.group_offsets, groups.members, table)
+        classes = on_device(torch.from_numpy(table), device, torch.int64)
+        has_groups = on_device(torch.from_numpy(groups.per_bag[:, None] > 0), device, torch.bool)
+        is_first = (classes == classes[:, :, :1]).to(torch.int8)
+        return cls(classes, classes.flatten(1), is_first, has_groups)
+
+
+@kernel
+def fill_table(bag_offsets, group_offsets, members, table):
+    """Fill in the classes of a `GroupTable`."""
+    n_bags, n_groups, n_members = table.shape
+    for b in range(n_bags):
+        if bag_offsets[b] == bag_offsets[b + 1]:
+            continue
+        for k in range(n_groups):
+            g = bag_offsets[b] + k
+            g = g if g < bag_offsets[b + 1] else bag_offsets[b]
+            first, size = group_offsets[g], group_offsets[g + 1] - group_offsets[g]
+            for m in range(n_members):
+                table[b, k, m] = members[first + m if m < size else first]
 
 
 def with_groups(batch: BagBatch, groups: PreparedGroups, most: int | None = None) -> BagBatch:
@@ -136,33 +174,103 @@ def with_groups(batch: BagBatch, groups: PreparedGroups, most: int | None = None
         targets[on_device(torch.from_numpy(apart), targets.device, torch.int64)] = -1
     if batch.missed is not None or batch.false is not None:
         return batch._replace(targets=targets)
-    every, required = groups.tables(batch.logits.device)
-    # Whatever the targets say, classes of groups are allowed.
-    flat = every.flatten(1)
-    own = targets.gather(1, flat.clamp(min=0))
-    targets.scatter_(1, flat.clamp(min=0), torch.where((flat >= 0) & (own == 0), -1, own))
-    flat = required.flatten(1).clamp(min=0)
-    own = targets.gather(1, flat).reshape(required.shape)
+    every, table = groups.tables(batch.logits.device)
+    if every is not table:
+        # Classes of groups are allowed, whatever the targets say.
+        own = targets.gather(1, every.columns)
+        targets.scatter_(1, every.columns, torch.where(every.has_groups & (own == 0), -1, own))
+    shape = table.classes.shape
+    own = targets.gather(1, table.columns)
     # A group that holds a required class, or one that a known instance shows, is implied.
     implied = own == 1
     if batch.pins is not None:
-        implied |= shown_classes(batch).gather(1, flat).reshape(required.shape)
-    is_required = (required[:, :, 0] >= 0) & ~implied.any(2)
+        implied |= shown_classes(batch).gather(1, table.columns)
+    is_required = table.has_groups & ~implied.reshape(shape).any(2)
     if most is not None:
         is_required &= ((targets == 1).sum(1) + is_required.sum(1) <= most)[:, None]
-    is_first = (required == required[:, :, :1]).to(torch.int8)
-    written = torch.where(is_required[:, :, None], is_first, own)
-    targets.scatter_(1, flat, written.flatten(1))
-    asked = torch.where(is_required[:, :, None], required, -1 - required.clamp(min=0))
+    allowed = torch.where(table.has_groups & (own == 0), -1, own).reshape(shape)
+    written = torch.where(is_required[:, :, None], table.is_first, allowed)
+    targets.scatter_(1, table.columns, written.flatten(1))
+    asked = torch.where(is_required[:, :, None], table.classes, -1 - table.classes)
     return batch._replace(targets=targets, groups=asked)
+
+
+class BagCases(NamedTuple):
+    """Bags whose groups overlap, as several bags each whose groups do not; see `unbag.union.cases`.
+
+    Attributes
+    ----------
+    owners : ndarray of int of shape (n_cases,)
+        The bag of each case, a position in the batch.
+    groups : Groups
+        What each case requires.
+    allowed, forbidden : ndarrays of int of shape (n, 2)
+        Cases and classes that may occur in them, and that must not.
+    """
+
+    owners: np.ndarray
+    groups: Groups
+    allowed: np.ndarray
+    forbidden: np.ndarray
+
+    @classmethod
+    def of(cls, groups: Groups, every: Groups, bags: np.ndarray) -> "BagCases | None":
+        """Tell bags apart by cases; None if some have more than a few.
+
+        Parameters
+        ----------
+        groups : Groups
+            Those that hold no other.
+        every : Groups
+            All of them.
+        bags : ndarray of int
+        """
+        owners, required, allowed, forbidden = [], [], [], []
+        for b in bags.tolist():
+            of_bag = groups[b]
+            served: dict[int, int] = {}
+            for g, group in enumerate(of_bag):
+                for c in group:
+                    served[c] = served.get(c, 0) | 1 << g
+            masks = sorted(set(served.values()))
+            found = cases_of(tuple(masks), len(of_bag), MOST_CASES)
+            if found is None:
+                return None
+            columns = [[c for c, mask in served.items() if mask == own] for own in masks]
+            for case in found:
+                allowed += [(len(owners), c) for c in {c for group in every[b] for c in group}]
+                forbidden += [(len(owners), c) for a in case.forbidden for c in columns[a]]
+                together = [(a,) for a in case.required] + list(case.groups)
+                required.append([[c for a in each for c in columns[a]] for each in together])
+                owners.append(b)
+        pairs = [np.array(each, np.int64).reshape(-1, 2) for each in (allowed, forbidden)]
+        return cls(np.array(owners), Groups.of(required, groups.n_classes), *pairs)
+
+    def batch(self, batch: BagBatch) -> tuple[BagBatch, torch.Tensor]:
+        """Return the cases as a batch, and which of them contradict the targets.
+
+        Parameters
+        ----------
+        batch : BagBatch
+            As it was given.
+        """
+        own = chosen_bags(batch, self.owners)
+        device, targets = own.logits.device, own.targets.clone()
+        allowed, forbidden = (
+            torch.from_numpy(pairs).to(device).unbind(1) for pairs in (self.allowed, self.forbidden)
+        )
+        before = targets[allowed]
+        targets[allowed] = torch.where(before == 0, -1, before)
+        contradicts = torch.zeros(len(targets), dtype=torch.bool, device=device)
+        contradicts.index_put_(forbidden[:1], targets[forbidden] == 1, accumulate=True)
+        targets[forbidden] = 0
+        return own._replace(targets=targets), contradicts
 
 
 def chosen_bags(batch: BagBatch, bags: np.ndarray) -> BagBatch:
     """Return some bags of a batch; on a GPU, this waits for the offsets."""
-    offsets = batch.offsets.cpu().numpy()
-    sizes = np.diff(offsets)[bags]
+    rows, sizes = rows_of_bags(batch, bags)
     device = batch.logits.device
-    rows = torch.from_numpy(runs(offsets[:-1][bags], sizes)).to(device)
     own = torch.from_numpy(bags).to(device)
     return batch._replace(
         logits=batch.logits[rows],
@@ -170,6 +278,13 @@ def chosen_bags(batch: BagBatch, bags: np.ndarray) -> BagBatch:
         targets=batch.targets[own],
         pins=None if batch.pins is None else batch.pins[rows],
     )
+
+
+def rows_of_bags(batch: BagBatch, bags: np.ndarray) -> tuple[torch.Tensor, np.ndarray]:
+    """Return the rows of some bags, one after the other, and how many each has."""
+    offsets = batch.offsets.cpu().numpy()
+    sizes = np.diff(offsets)[bags]
+    return torch.from_numpy(runs(offsets[:-1][bags], sizes)).to(batch.logits.device), sizes
 
 
 def shown_classes(batch: BagBatch) -> torch.Tensor:
@@ -187,7 +302,7 @@ def shown_classes(batch: BagBatch) -> torch.Tensor:
 
 
 class RowGroups(NamedTuple):
-    """The groups of rows of logits.
+    """The groups of rows of logits, on the CPU; on CUDA, see `unbag.torch.triton_groups`.
 
     Attributes
     ----------
@@ -206,7 +321,7 @@ class RowGroups(NamedTuple):
 
     @classmethod
     def of(cls, groups: torch.Tensor, labels: torch.Tensor, row_bag: torch.Tensor) -> "RowGroups":
-        """Find the groups of rows, or on the CPU of those that have any.
+        """Find the groups of rows, or of those that have any where these are few.
 
         Parameters
         ----------
@@ -220,12 +335,10 @@ class RowGroups(NamedTuple):
         # `argmax` of booleans is not to be had everywhere.
         places = is_first.to(torch.uint8).argmax(2)
         rows: torch.Tensor | slice = slice(None)
-        # On a GPU nobody waits to find out; if most rows have groups, it is not worth it.
-        if groups.device.type == "cpu":
-            has_groups = is_required.any(1)
-            if int(has_groups.sum()) < MOST * len(groups):
-                rows = has_groups[row_bag].nonzero()[:, 0]
-                row_bag = row_bag[rows]
+        has_groups = is_required.any(1)
+        if int(has_groups.sum()) < MOST * len(groups):
+            rows = has_groups[row_bag].nonzero()[:, 0]
+            row_bag = row_bag[rows]
         classes = torch.where(groups < 0, -1 - groups, groups)
         return cls(rows, classes[row_bag], places[row_bag], is_required[row_bag])
 
@@ -296,36 +409,6 @@ class RowGroups(NamedTuple):
         # What fills the table has no share, and a group that comes again nothing left.
         amounts = (share * of_groups[:, :, None]).flatten(1)
         gradient.index_put_((rows, self.classes.flatten(1)), amounts, accumulate=True)
-
-    def write_gradient(
-        self,
-        logits: torch.Tensor,
-        normaliser: torch.Tensor,
-        posteriors: torch.Tensor,
-        row_scale: torch.Tensor,
-        gradient: torch.Tensor,
-    ) -> None:
-        """Write the gradient of the classes of groups over what the kernels have written there.
-
-        Parameters
-        ----------
-        logits, gradient : Tensors of shape (n_rows, n_columns)
-        normaliser, row_scale : Tensors of shape (n_rows,)
-        posteriors : Tensor of shape (n_rows, n_labels)
-        """
-        own, total = self.scores(logits, normaliser.dtype)
-        share = (own - total[:, :, None]).exp().nan_to_num_(nan=0.0)
-        posterior = posteriors.gather(1, self.labels)[:, :, None] * share
-        prior = (own - normaliser[:, None, None]).exp()
-        scale = row_scale[:, None, None]
-        residual = torch.where(scale == 0, 0.0, (posterior - prior) * scale)
-        # What fills the table is what is written for the first class.
-        repeats = self.classes == self.classes[:, :, :1]
-        residual = torch.where(repeats, residual[:, :, :1], residual).to(gradient.dtype)
-        flat = self.classes.flatten(1)
-        before = gradient.gather(1, flat).reshape(self.classes.shape)
-        written = torch.where(self.is_required[:, :, None], residual, before)
-        gradient.scatter_(1, flat, written.flatten(1))
 
 
 def infer_on_cpu(

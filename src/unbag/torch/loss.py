@@ -1,7 +1,7 @@
 """The negative log-likelihood of label sets, for networks that score instances."""
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -15,10 +15,12 @@ from .arguments import BagBatch, Rates, Targets, check_rates, read_batch, workin
 from .counts import IMPOSSIBLE, RELAXED, SLOW, BagCounts
 from .groups import (
     GroupsLike,
+    PreparedGroups,
     chosen_bags,
     infer_on_cpu,
     prepared_groups,
     read_groups,
+    rows_of_bags,
     with_groups,
 )
 from .operators import (
@@ -129,9 +131,10 @@ def union_loss(
     On a GPU, with 768 to 1,024 classes in float32 and short bags, forward already writes the
     gradient, which takes as much memory as the logits; not so under `torch.no_grad`.
 
-    If groups of a bag overlap and neither lies within the other, or beside `missed` or `false`, the
-    bag is inferred on the CPU in double precision, for which a GPU waits. `Groups` that are given
-    to several calls are prepared once.
+    If groups of a bag overlap and neither lies within the other, a GPU waits for `offsets`, and
+    infers the bag by cases in which they do not; the CPU infers it where these are many, or with
+    ``on_impossible="relax"``, and any bag with groups beside `missed` or `false`. `Groups` that are
+    given to several calls are prepared once.
 
     The gradient cannot be differentiated again.
 
@@ -176,7 +179,15 @@ def loss_and_counts(
     if found is not None:
         prepared, given = prepared_groups(found), batch
         batch = with_groups(batch, prepared, most_labels(batch.logits, on_intractable))
-        if len(apart := prepared.apart(batch)):
+        apart = prepared.apart(batch)
+        if len(apart) and tells_cases_apart(batch, prepared, on_impossible):
+            check_policies(on_impossible, on_intractable)
+            log_likelihood, counts = UnionWithCases.apply(
+                batch.logits, batch, given, prepared.cases, on_intractable
+            )
+            refuse_impossible(on_impossible, log_likelihood, counts)
+            return reduced_loss(log_likelihood, batch, weight, reduction), counts
+        if len(apart):
             policies: tuple[OnImpossible, OnIntractable] = (on_impossible, on_intractable)
             log_likelihood, counts = answer_apart(batch, given, found, apart, *policies)
             return reduced_loss(log_likelihood, batch, weight, reduction), counts
@@ -195,6 +206,70 @@ def most_labels(logits: torch.Tensor, on_intractable: OnIntractable) -> int | No
     from . import cuda
 
     return cuda.MOST_CHAINED
+
+
+def tells_cases_apart(batch: BagBatch, groups: PreparedGroups, on_impossible: OnImpossible) -> bool:
+    """Return whether bags that overlap are inferred by cases, on the device; not to be relaxed."""
+    has_rates = batch.missed is not None or batch.false is not None
+    if has_rates or on_impossible == "relax" or not batch.logits.is_cuda:
+        return False
+    return groups.cases is not None
+
+
+class UnionWithCases(torch.autograd.Function):
+    """The log-likelihoods of a batch in which some bags are told apart by cases.
+
+    The gradient of these bags is written into that of all others, which is zero there.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, logits, batch, given, cases, on_intractable):
+        """Infer all other bags, and the cases as bags of their own."""
+        others = logits.detach().requires_grad_()
+        batch, given = batch._replace(logits=others), given._replace(logits=logits.detach())
+        own, contradicts = cases.batch(given)
+        rows = own.logits.requires_grad_()
+        owners = torch.from_numpy(cases.owners).to(logits.device)
+        with torch.enable_grad():
+            log_likelihood, *_, counts = answer(batch, "keep", on_intractable)
+            own = with_groups(own, prepared_groups(cases.groups), most_labels(rows, on_intractable))
+            try:
+                of_cases, *_, more = answer(own, "keep", on_intractable)
+            except IntractableBagError as error:
+                raise error.with_ids(cases.owners) from None
+            of_cases = of_cases.masked_fill(contradicts, -torch.inf)
+            log_likelihood = log_sums_over(of_cases, owners, log_likelihood)
+        counts = counts + more
+        counts[IMPOSSIBLE] = (log_likelihood.detach() == -torch.inf).sum()
+        ctx.kept = log_likelihood, others, rows, rows_of_bags(given, cases.owners)[0]
+        ctx.mark_non_differentiable(counts)
+        return log_likelihood.detach(), counts
+
+    @staticmethod
+    def backward(ctx: Any, *gradients):
+        """Add what cases say to the gradient of the other bags."""
+        log_likelihood, others, rows, places = ctx.kept
+        scale, _ = gradients
+        gradient, of_rows = torch.autograd.grad(
+            log_likelihood, (others, rows), scale, retain_graph=True
+        )
+        return gradient.index_add_(0, places, of_rows), None, None, None, None
+
+
+def log_sums_over(
+    of_cases: torch.Tensor, owners: torch.Tensor, log_likelihood: torch.Tensor
+) -> torch.Tensor:
+    """Return the log-likelihoods of bags, where they are not known with the log-sum of cases."""
+    largest = torch.full_like(log_likelihood, -torch.inf).detach()
+    largest.scatter_reduce_(0, owners, of_cases.detach(), "amax")
+    floor = torch.where(largest == -torch.inf, 0.0, largest)
+    # What is impossible has no gradient, and not even NaN.
+    chance = torch.where(of_cases == -torch.inf, 0.0, (of_cases - floor[owners]).exp())
+    total = torch.zeros_like(log_likelihood).index_add(0, owners, chance)
+    is_owner = torch.zeros_like(log_likelihood, dtype=torch.bool).index_fill_(0, owners, True)
+    is_possible = is_owner & (total > 0)
+    found = torch.where(is_possible, torch.where(is_possible, total, 1.0).log() + floor, -torch.inf)
+    return torch.where(is_owner, found, log_likelihood)
 
 
 def answer_apart(

@@ -13,7 +13,7 @@ from unbag._compile import inlined, kernel
 
 from .arithmetic import EPS, add_exactly
 from .chain import chain_bound
-from .few import MOST_FEW, infer_bag
+from .few import MOST_FEW, infer_bag, infer_bag_of_groups
 from .inclusion import bound
 from .lanes import LANES, above, gather_lanes, load_lanes, same_lanes, store_lanes
 from .layout import UNDECIDED, Layout, final_bound
@@ -42,8 +42,17 @@ class FewBags(NamedTuple):
     groups: list[tuple[Any, slice]]
 
 
-def sort_out(layout: Layout, bags: np.ndarray) -> tuple[FewBags, np.ndarray]:
+def sort_out(
+    layout: Layout, bags: np.ndarray, n_required: np.ndarray | None = None
+) -> tuple[FewBags, np.ndarray]:
     """Sort out the bags of few labels, with no more required labels than free instances.
+
+    Parameters
+    ----------
+    layout : Layout
+    bags : ndarray of int
+    n_required : ndarray of int of shape (n_bags,), optional
+        How much each bag of the layout requires; by default its required labels.
 
     Returns
     -------
@@ -54,7 +63,8 @@ def sort_out(layout: Layout, bags: np.ndarray) -> tuple[FewBags, np.ndarray]:
     ordered = np.empty(len(bags), np.int64)
     starts = np.empty((len(bags) + 1, 2), np.int64)
     ends = np.zeros(MOST_FEW + 2, np.int64)
-    order(layout, bags, ordered, starts, ends)
+    n_required = layout.n_required if n_required is None else n_required
+    order(layout, n_required, bags, ordered, starts, ends)
     groups, first = [], 0
     for n_labels, end in enumerate(ends[:-1].tolist()):
         if end > first:
@@ -64,7 +74,7 @@ def sort_out(layout: Layout, bags: np.ndarray) -> tuple[FewBags, np.ndarray]:
 
 
 @kernel
-def order(layout, bags, ordered, starts, ends):
+def order(layout, n_required, bags, ordered, starts, ends):
     """Order bags by how many labels they require, those of many last; say where each kind ends.
 
     Bags without enough instances for their labels are with those of many.
@@ -72,7 +82,7 @@ def order(layout, bags, ordered, starts, ends):
     many = ends.shape[0] - 1
     kinds = np.empty(bags.shape[0], np.int64)
     for m in range(bags.shape[0]):
-        n_labels = layout.n_required[bags[m]]
+        n_labels = n_required[bags[m]]
         kinds[m] = n_labels if n_labels < many and n_labels <= layout.n_free[bags[m]] else many
         ends[kinds[m]] += 1
     # Loops, because numba's own sums and slice assignments take seconds to compile.
@@ -176,7 +186,8 @@ def answer_blocks(
         starts = few.starts[own.start : own.stop + 1]
         infer_group(starts, blocks.rows, blocks.slack, labels, sums[own])
     numbers = answer.log_likelihood, answer.error_bound, answer.served
-    n_lost = settle(layout, few.bags, sums, blocks.log_tops, tolerance, code, *numbers)
+    given = layout.n_free, layout.n_required, few.bags, sums, blocks.log_tops
+    n_lost = settle(*given, tolerance, code, *numbers)
     return few.bags[answer.served[few.bags] == UNDECIDED] if n_lost else few.bags[:0]
 
 
@@ -267,12 +278,30 @@ def infer_group(starts, rows, slack, labels, sums):
 
 
 @kernel
-def settle(layout, bags, sums, log_tops, tolerance, code, log_likelihood, error_bound, served):
+def infer_bags_of_groups(starts, rows, slack, runs, places, labels, sums):
+    """Infer bags of as many requirements as `labels` is long, by `infer_bag_of_groups`.
+
+    `places` says where the runs of each bag begin.
+    """
+    for m in range(sums.shape[0]):
+        first, first_slack = starts[m, 0], starts[m, 1]
+        n_blocks = (starts[m + 1, 1] - first_slack) // LANES
+        n_allowed = (starts[m + 1, 0] - first) // max(n_blocks * LANES, 1)
+        sums[m, 0], sums[m, 1], sums[m, 2] = infer_bag_of_groups(
+            rows, first, n_allowed, slack, first_slack, n_blocks, runs, places[m], labels
+        )
+
+
+@kernel
+def settle(
+    n_instances, n_required, bags, sums, log_tops, tolerance, code,
+    log_likelihood, error_bound, served,
+):  # fmt: skip
     """Compute likelihoods and certificates; bags without are UNDECIDED, and counted."""
     n_lost = 0
     for m in range(bags.shape[0]):
         b = bags[m]
-        n_free, n_labels = layout.n_free[b], layout.n_required[b]
+        n_free, n_labels = n_instances[b], n_required[b]
         z, others, log_sums = sums[m, 0], sums[m, 1], sums[m, 2]
         # Priors relative to the largest of all classes are rounded the more the farther below it
         # the allowed ones lie.

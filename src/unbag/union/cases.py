@@ -48,7 +48,9 @@ class Case(NamedTuple):
 
 
 @lru_cache(maxsize=10_000)
-def cases_of(masks: tuple[int, ...], n_requirements: int) -> tuple[Case, ...] | None:
+def cases_of(
+    masks: tuple[int, ...], n_requirements: int, most: int = MOST_CASES
+) -> tuple[Case, ...] | None:
     """Find cases in which no column serves two requirements; None if they are more than a few.
 
     Parameters
@@ -56,6 +58,8 @@ def cases_of(masks: tuple[int, ...], n_requirements: int) -> tuple[Case, ...] | 
     masks : tuple of int
         The requirements that each column serves, as bits.
     n_requirements : int
+    most : int
+        How many cases are a few.
 
     Examples
     --------
@@ -81,7 +85,7 @@ def cases_of(masks: tuple[int, ...], n_requirements: int) -> tuple[Case, ...] | 
             groups = tuple(tuple(a for a in free if masks[a] >> r & 1) for r in lacking)
             if all(groups):
                 found.append(Case(required, forbidden, groups))
-        if len(found) + len(stack) > MOST_CASES:
+        if len(found) + len(stack) > most:
             return None
     return tuple(found)
 
@@ -128,17 +132,16 @@ class Cases:
         pinned = None if pinned is None else pinned[self.rows]
         self.problem: UnionProblem = problem(offsets, y, pinned, Groups.of(groups, y.shape[1]))
 
-    def room(self) -> tuple[np.ndarray, Any, Any]:
+    def room(self) -> tuple[np.ndarray, Any]:
         """Allocate log-priors and answers of all cases."""
         problem = self.problem
-        inner = None if problem.grouped is None else problem.grouped.room()
-        return np.empty((problem.n_instances, problem.y.shape[1])), problem._room(), inner
+        return np.empty((problem.n_instances, problem.y.shape[1])), problem._room()
 
     def fill(
         self,
         chosen: np.ndarray,
         log_prior: np.ndarray,
-        room: tuple[np.ndarray, Any, Any],
+        room: tuple[np.ndarray, Any],
         narrow_layout: Any,
         answer: Any,
         tolerance: float,
@@ -161,11 +164,11 @@ class Cases:
         starts, counts = self.case_offsets[own], np.diff(self.case_offsets)[own]
         ends = np.cumsum(counts)
         cases = np.arange(ends[-1]) + np.repeat(starts - ends + counts, counts)
-        of_cases, found, inner = room
+        of_cases, found = room
         layout = self.problem.layout
         top = np.empty(len(log_prior))
         gather_cases(layout, cases, self.owners, narrow_layout, log_prior, of_cases, top)
-        self.problem._work(cases, of_cases, found, None, "auto", 0.1 * tolerance, inner)
+        self.problem._work(cases, of_cases, found, None, "auto", 0.1 * tolerance)
         certified = np.zeros(len(chosen), dtype=bool)
         put_together(
             layout, self.case_offsets, own, chosen, narrow_layout, of_cases, top,

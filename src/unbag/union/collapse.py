@@ -27,11 +27,11 @@ from unbag.groups import Groups
 
 from .arithmetic import EPS, add_exactly
 from .blocks import (
-    Blocks,
-    FewBags,
-    answer_blocks,
+    infer_bags_of_groups,
+    infer_group,
     load_log_priors,
     load_priors,
+    settle,
     sort_out,
     subtract_posteriors,
     write_posteriors,
@@ -39,10 +39,12 @@ from .blocks import (
 )
 from .cases import Cases, cases_of
 from .dispatch import CHAIN, DENSE, SUMS_OVER_FEW, Method
+from .few import MOST_FEW
 from .lanes import LANES, above, load_lanes, same_lanes, store_lanes
 from .layout import (
     IMPOSSIBLE,
     INTRACTABLE,
+    UNDECIDED,
     Layout,
     likelihood_rounding,
     subtract_packed,
@@ -213,9 +215,6 @@ class GroupedBags:
     bags : ndarray of int of shape (n_grouped,)
         The bags that require groups.
     columns : Columns
-    narrow : UnionProblem
-        Of these bags, with columns in place of classes. Bags whose requirements overlap have
-        optional columns only, and are not asked of it.
     """
 
     def __init__(self, problem: "UnionProblem", groups: Groups) -> None:
@@ -226,38 +225,60 @@ class GroupedBags:
         self.place[self.bags] = np.arange(len(self.bags))
         packed = groups.bag_offsets, groups.group_offsets, groups.members
         self.columns: Columns = Columns(*find_columns(self.layout, self.bags, *packed))
+        #: For each bag of the whole problem, how much it requires.
+        self.n_requirements: NDArray[np.int64] = self.layout.n_required.copy()
+        self.n_requirements[self.bags] = self.columns.n_requirements
+        #: As `unbag.union.few.infer_bag_of_groups` takes them, where `Layout.columns` has the
+        #: classes of a bag of few requirements; and how many of them serve the same at most.
+        self.runs: NDArray[np.int64] = np.empty((len(self.layout.columns), 2), np.int64)
+        self.largest: NDArray[np.int64] = np.zeros(len(self.bags), np.int64)
+        find_runs(self.layout, self.bags, self.columns, MOST_FEW, self.runs, self.largest)
+        self._problem = type(problem)
+
+    # What bags of few requirements do not need is made when it is asked for.
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """Where the instances of these bags begin and end, if there are no others."""
+        return offsets_of(np.diff(self.layout.offsets)[self.bags])
+
+    @cached_property
+    def narrow(self) -> "UnionProblem":
+        """Problem of these bags, with columns in place of classes.
+
+        Bags whose requirements overlap have optional columns only, and are not asked of it.
+        """
         n_columns, n_requirements = self.columns.n_columns, self.columns.n_requirements
         columns = np.arange(n_columns.max())
         y = -(columns < n_columns[:, None]).astype(np.int8)
         is_required = (columns < n_requirements[:, None]) & ~self.columns.overlaps[:, None]
         y[is_required] = 1
-        offsets = offsets_of(np.diff(problem.offsets)[self.bags])
         pinned = None
         if len(self.layout.pinned):
-            pinned = np.full(offsets[-1], -1)
-            pinned_columns(self.layout, self.bags, self.columns.column_of, offsets, pinned)
-        self.narrow: UnionProblem = type(problem)(offsets, y, pinned)
-        of_classes = self.layout, self.bags, self.columns, self.narrow.layout
-        #: Where the column of each class comes among those of the narrower problem's layout, and
-        #: the number of classes of each bag's largest column.
-        self.positions: NDArray[np.int64] = np.empty_like(self.columns.column_of)
-        self.largest: NDArray[np.int64] = np.zeros(len(self.bags), np.int64)
-        find_positions(*of_classes, self.positions, self.largest)
-        self.cases: Cases | None = self._told_apart(type(problem))
+            pinned = np.full(self.offsets[-1], -1)
+            pinned_columns(self.layout, self.bags, self.columns.column_of, self.offsets, pinned)
+        return self._problem(self.offsets, y, pinned)
 
-    def _told_apart(self, problem):
-        """Return the cases of bags whose requirements overlap, where these are few."""
+    @cached_property
+    def positions(self) -> NDArray[np.int64]:
+        """Where the column of each class comes among those of the narrower problem's layout."""
+        positions = np.empty_like(self.columns.column_of)
+        find_positions(self.layout, self.bags, self.columns, self.narrow.layout, positions)
+        return positions
+
+    @cached_property
+    def cases(self) -> Cases | None:
+        """The cases of bags whose requirements overlap, where these are few."""
         bags, cases = [], []
-        for m in self.columns.overlaps.nonzero()[0].tolist():
-            n_requirements = int(self.columns.n_requirements[m])
-            found = None
-            # Masks have no room for more.
-            if FEW_REQUIREMENTS < n_requirements <= 62:
-                found = cases_of(tuple(self.masks_of(m).tolist()), n_requirements)
+        n_requirements = self.columns.n_requirements
+        # Masks have no room for more.
+        asked = (n_requirements > FEW_REQUIREMENTS) & (n_requirements <= 62)
+        for m in (self.columns.overlaps & asked).nonzero()[0].tolist():
+            found = cases_of(tuple(self.masks_of(m).tolist()), int(n_requirements[m]))
             if found is not None:
                 bags.append(m)
                 cases.append(found)
-        return Cases(problem, np.array(bags), cases, self.narrow) if bags else None
+        return Cases(self._problem, np.array(bags), cases, self.narrow) if bags else None
 
     @property
     def impossible(self) -> NDArray[np.bool_]:
@@ -289,7 +310,6 @@ class GroupedBags:
         log_prior: np.ndarray,
         answer: "PackedInference",
         posterior: np.ndarray | None,
-        room: "Room",
         method: Method,
         tolerance: float,
     ) -> None:
@@ -304,67 +324,79 @@ class GroupedBags:
             Of the whole problem.
         posterior : ndarray of shape (n_instances, n_classes) or None
             Where to write posteriors; if there is none, they are packed.
-        room : Room
-            What threads have in common; each writes what belongs to its own bags.
         method, tolerance
             As in `unbag.union.infer`.
         """
         chosen = self.place[bags]
         if method in SUMS_OVER_FEW:
-            few, wide, chosen = self._sort_out(chosen)
-            if len(few.bags):
-                blocks = load_log_priors(self.layout, log_prior, wide)
-                lost = self._answer_few(few, wide, blocks, tolerance, answer, room)
-                posteriors = self.layout, wide.bags, wide.starts, blocks.rows
+            found, chosen = self._sort_out(bags)
+            for few in found:
+                blocks = load_log_priors(self.layout, log_prior, few)
+                lost = self._answer_few(few, blocks, tolerance, answer)
+                posteriors = self.layout, few.bags, few.starts, blocks.rows
                 if posterior is None:
                     write_values(*posteriors, answer.values)
                 else:
                     write_posteriors(*posteriors, posterior.reshape(-1))
                 chosen = np.concatenate([chosen, lost])
         if len(chosen):
-            self._fill_many(chosen, log_prior, answer, room, method, tolerance)
+            self._fill_many(chosen, log_prior, answer, method, tolerance)
             if posterior is not None:
                 unpack(self.layout, self.bags[chosen], answer.values, posterior)
 
-    def _fill_many(self, chosen, log_prior, answer, room, method, tolerance):
+    def _fill_many(self, chosen, log_prior, answer, method, tolerance):
         """Write the packed answers of bags with any number of requirements."""
+        room = self.room()
         shares = self.collapse(chosen, log_prior, room.log_prior, room.shift)
         self._answer(chosen, room, method, tolerance)
         self._expand(chosen, shares, room, answer)
 
-    def _sort_out(self, chosen):
-        """Sort out bags of few requirements: in the narrower problem, in the whole one; others."""
-        overlaps = self.columns.overlaps[chosen]
-        few, others = sort_out(self.narrow.layout, chosen[~overlaps])
-        bags = self.bags[few.bags]
-        starts = few.starts.copy()
-        starts[1:, 0] = np.cumsum(np.diff(few.starts[:, 1]) * self.layout.n_allowed[bags])
-        return few, FewBags(bags, starts, few.groups), np.concatenate([others, chosen[overlaps]])
-
     @cached_property
     def _few_and_others(self):
-        return self._sort_out(np.arange(len(self.bags)))
+        return self._sort_out(self.bags)
 
-    def _answer_few(self, few, wide, blocks, tolerance, answer, room):
+    def _sort_out(self, bags):
+        """Sort out bags of few requirements, without and with overlaps; and places of the rest."""
+        overlaps = self.columns.overlaps[self.place[bags]]
+        found, rest = [], []
+        for own in (bags[~overlaps], bags[overlaps]) if overlaps.any() else (bags,):
+            few, others = sort_out(self.layout, own, self.n_requirements)
+            rest.append(self.place[others])
+            if len(few.bags):
+                found.append(few)
+        return found, np.concatenate(rest)
+
+    def _answer_few(self, few, blocks, tolerance, answer):
         """Turn the priors of bags of few requirements into posteriors, in their place.
 
         Returns the bags that could not be certified, as places among those with groups.
         """
-        rows = np.empty(few.starts[-1, 0])
-        given = self.layout, self.positions, wide.bags, wide.starts, blocks.rows
-        collapse_blocks(*given, few.starts, rows)
-        narrow = Blocks(rows, blocks.slack, blocks.log_tops)
-        own = tolerance / (1.0 + 0.25 * self.largest.max())
-        lost = answer_blocks(self.narrow.layout, few, narrow, own, room.answer, DENSE)
-        expand_blocks(*given, few.starts, rows)
-        # A sum of m numbers errs by (m - 1) / 2 roundings at most; the kernels' bounds count more
-        # than two for each instance and label.
-        size = self.largest[few.bags]
-        bound = room.answer.error_bound[few.bags] * (1.0 + 0.25 * size) + EPS * (size + 2.0)
-        answer.error_bound[wide.bags] = bound
-        answer.log_likelihood[wide.bags] = room.answer.log_likelihood[few.bags]
-        answer.served[wide.bags] = room.answer.served[few.bags]
-        return lost
+        sums = np.empty((len(few.bags), 3))
+        if self.columns.overlaps[self.place[few.bags[0]]]:
+            places = self.layout.column_offsets[few.bags]
+            for labels, own in few.groups:
+                starts = few.starts[own.start : own.stop + 1]
+                given = starts, blocks.rows, blocks.slack, self.runs, places[own]
+                infer_bags_of_groups(*given, labels, sums[own])
+        else:
+            self._infer_columns(few, blocks, sums)
+        numbers = answer.log_likelihood, answer.error_bound, answer.served
+        given = self.layout.n_free, self.n_requirements, few.bags, sums, blocks.log_tops
+        lost = settle_sums(self.place, self.largest, *given, tolerance, *numbers)
+        return self.place[few.bags[answer.served[few.bags] == UNDECIDED]] if lost else few.bags[:0]
+
+    def _infer_columns(self, few, blocks, sums):
+        """Infer bags without overlaps, with the sums of classes as those of single labels."""
+        starts = few.starts.copy()
+        widths = self.columns.n_columns[self.place[few.bags]]
+        np.cumsum(np.diff(few.starts[:, 1]) * widths, out=starts[1:, 0])
+        totals = np.empty(starts[-1, 0])
+        wide = self.layout, self.runs, few.bags, few.starts, blocks.rows
+        add_up(*wide, starts, totals)
+        rows = totals.copy()
+        for labels, own in few.groups:
+            infer_group(starts[own.start : own.stop + 1], rows, blocks.slack, labels, sums[own])
+        share_out(*wide, starts, totals, rows)
 
     def collapse(
         self, chosen: np.ndarray, log_prior: np.ndarray, narrow: np.ndarray, shift: np.ndarray
@@ -382,7 +414,7 @@ class GroupedBags:
         sizes, values = self._sizes(chosen)
         shares = np.empty(values[-1])
         tops = np.empty((sizes[-1], narrow.shape[1]))
-        given = self.layout, self.bags, self.columns, chosen, self.narrow.offsets
+        given = self.layout, self.bags, self.columns, chosen, self.offsets
         shares_below_tops(*given, log_prior, shares, tops, shift)
         # Exponentials in one go: numpy's are vectorised, and several times faster.
         np.exp(shares, out=shares)
@@ -390,13 +422,13 @@ class GroupedBags:
         normalise_shares(*given, shares, sums)
         np.log(sums, out=sums)
         tops += sums
-        write_rows(self.narrow.offsets, chosen, tops, narrow)
+        write_rows(self.offsets, chosen, tops, narrow)
         return shares
 
     def _sizes(self, chosen):
         """Return where the rows of some bags begin, and where their packed values do."""
         bags = self.bags[chosen]
-        sizes = np.diff(self.narrow.offsets)[chosen]
+        sizes = np.diff(self.offsets)[chosen]
         return offsets_of(sizes), offsets_of(sizes * self.layout.n_allowed[bags])
 
     def _answer(self, chosen, room, method, tolerance):
@@ -453,13 +485,13 @@ class GroupedBags:
         packed : bool
             Whether to write packed posteriors too.
         """
-        room, others = self.room(), np.arange(len(self.bags))
+        others = np.arange(len(self.bags))
         if method in SUMS_OVER_FEW:
-            few, wide, others = self._few_and_others
-            if len(few.bags):
-                blocks = load_priors(self.layout, prior, wide)
-                lost = self._answer_few(few, wide, blocks, tolerance, answer, room)
-                posteriors = self.layout, wide.bags, wide.starts, blocks.rows
+            found, others = self._few_and_others
+            for few in found:
+                blocks = load_priors(self.layout, prior, few)
+                lost = self._answer_few(few, blocks, tolerance, answer)
+                posteriors = self.layout, few.bags, few.starts, blocks.rows
                 if packed:
                     write_values(*posteriors, answer.values)
                 subtract_posteriors(*posteriors, answer.served, prior)
@@ -468,7 +500,7 @@ class GroupedBags:
             bags = self.bags[others]
             log_prior = np.empty((self.layout.n_instances, self.layout.n_classes))
             write_log_priors(self.layout, bags, logits, log_total, log_prior)
-            self._fill_many(others, log_prior, answer, room, method, tolerance)
+            self._fill_many(others, log_prior, answer, method, tolerance)
             by_class = prior[: logits.size].reshape(logits.shape)
             subtract_packed(self.layout, bags, answer.values, by_class)
 
@@ -486,11 +518,11 @@ class GroupedBags:
         """
         room, every = self.room(), np.arange(len(self.bags))
         best = np.empty(room.log_prior.shape, np.int64)
-        given = self.layout, self.bags, self.columns, every, self.narrow.offsets
+        given = self.layout, self.bags, self.columns, every, self.offsets
         best_of_columns(*given, log_prior, room.log_prior, best)
         found = np.empty(len(best), np.int64)
         label_bags(self.narrow.layout, room.log_prior, found)
-        offsets = self.narrow.offsets
+        offsets = self.offsets
         for m in self.columns.overlaps.nonzero()[0].tolist():
             rows = slice(offsets[m], offsets[m + 1])
             self._check_held(m)
@@ -508,15 +540,15 @@ class GroupedBags:
         """Raise an error if a bag's requirements overlap and are too many."""
         n_requirements = int(self.columns.n_requirements[m])
         n_free = int(self.layout.n_free[self.bags[m]])
-        size = int(np.diff(self.narrow.offsets)[m])
+        size = int(self.offsets[m + 1] - self.offsets[m])
         if not is_held(size, n_requirements):
             raise IntractableBagError([int(self.bags[m])], [n_requirements], [n_free], [True])
 
     def rows(self) -> NDArray[np.int64]:
         """Return the rows of these bags in the whole problem."""
-        starts, sizes = self.layout.offsets[self.bags], np.diff(self.narrow.offsets)
-        first = np.repeat(starts - self.narrow.offsets[:-1], sizes)
-        return first + np.arange(self.narrow.n_instances)
+        starts, sizes = self.layout.offsets[self.bags], np.diff(self.offsets)
+        first = np.repeat(starts - self.offsets[:-1], sizes)
+        return first + np.arange(int(self.offsets[-1]))
 
     def draw(
         self,
@@ -536,11 +568,11 @@ class GroupedBags:
         """
         room, every = self.room(), np.arange(len(self.bags))
         shares = self.collapse(every, log_prior, room.log_prior, room.shift)
-        found = np.empty((len(labels), self.narrow.n_instances), np.int64)
+        found = np.empty((len(labels), int(self.offsets[-1])), np.int64)
         apart = every[~self.columns.overlaps]
         if len(apart):
             draw_problem(self.narrow, apart, room.log_prior, rng, found)
-        offsets = self.narrow.offsets
+        offsets = self.offsets
         for m in self.columns.overlaps.nonzero()[0].tolist():
             self._check_held(m)
             rows = slice(offsets[m], offsets[m + 1])
@@ -587,8 +619,8 @@ def pinned_columns(layout, bags, column_of, offsets, pinned):
 
 
 @kernel
-def find_positions(layout, bags, columns, narrow_layout, positions, largest):
-    """Fill in where the column of each class comes, and the sizes of the largest columns."""
+def find_positions(layout, bags, columns, narrow_layout, positions):
+    """Fill in where the column of each class comes."""
     place = np.empty(narrow_layout.n_classes, np.int64)
     for m in range(bags.shape[0]):
         first = narrow_layout.column_offsets[m]
@@ -597,7 +629,103 @@ def find_positions(layout, bags, columns, narrow_layout, positions, largest):
         start = layout.column_offsets[bags[m]]
         for j in range(start, start + layout.n_allowed[bags[m]]):
             positions[j] = place[columns.column_of[j]]
-            largest[m] = max(largest[m], columns.sizes[start + columns.column_of[j]])
+
+
+@kernel
+def find_runs(layout, bags, columns, most, runs, largest):
+    """Order the classes of bags that require few by the requirements that they serve.
+
+    Writes the place of each class and what it serves, as bits; and how many of a bag serve the
+    same at most.
+    """
+    for m in range(bags.shape[0]):
+        n_requirements = columns.n_requirements[m]
+        if n_requirements > most:
+            continue
+        start, stop = layout.column_offsets[bags[m]], layout.column_offsets[bags[m] + 1]
+        for j in range(start, stop):
+            column, served = columns.column_of[j], 0
+            largest[m] = max(largest[m], columns.sizes[start + column])
+            if columns.overlaps[m]:
+                served = columns.masks[start + column]
+            elif column < n_requirements:
+                served = 1 << column
+            # Insertion into what is in order already.
+            at = j
+            while at > start and runs[at - 1, 1] > served:
+                runs[at, 0], runs[at, 1] = runs[at - 1, 0], runs[at - 1, 1]
+                at -= 1
+            runs[at, 0], runs[at, 1] = j - start, served
+
+
+@kernel
+def settle_sums(
+    place, largest, n_free, n_requirements, bags, sums, log_tops, tolerance,
+    log_likelihood, error_bound, served,
+):  # fmt: skip
+    """Settle bags, see `unbag.union.blocks.settle`, whose terms are sums over classes.
+
+    A sum of m numbers errs by (m - 1) / 2 roundings at most; the kernels' bounds count more than
+    two for each instance and label.
+    """
+    most = 0
+    for b in bags:
+        most = max(most, largest[place[b]])
+    own = tolerance / (1.0 + 0.25 * most)
+    numbers = log_likelihood, error_bound, served
+    n_lost = settle(n_free, n_requirements, bags, sums, log_tops, own, DENSE, *numbers)
+    for b in bags:
+        size = largest[place[b]]
+        error_bound[b] = error_bound[b] * (1.0 + 0.25 * size) + EPS * (size + 2.0)
+    return n_lost
+
+
+@kernel
+def add_up(layout, runs, bags, starts, parts, narrow_starts, totals):
+    """Add up the priors of classes to those of columns; that of the optional ones is the last."""
+    for m in range(bags.shape[0]):
+        first, n_allowed = layout.column_offsets[bags[m]], layout.n_allowed[bags[m]]
+        n_blocks = (starts[m + 1, 1] - starts[m, 1]) // LANES
+        width = (narrow_starts[m + 1, 0] - narrow_starts[m, 0]) // max(n_blocks, 1)
+        block, place = starts[m, 0], narrow_starts[m, 0]
+        for _ in range(n_blocks):
+            # Optional classes come first in their order.
+            to = place - LANES if runs[first, 1] == 0 else place
+            served, total = runs[first, 1], same_lanes(0.0)
+            for j in range(first, first + n_allowed):
+                if runs[j, 1] != served:
+                    store_lanes(totals, to if served else place + width - LANES, total)
+                    to += LANES
+                    served, total = runs[j, 1], same_lanes(0.0)
+                total += load_lanes(parts, block + runs[j, 0] * LANES)
+            store_lanes(totals, to if served else place + width - LANES, total)
+            block += n_allowed * LANES
+            place += width
+
+
+@kernel
+def share_out(layout, runs, bags, starts, parts, narrow_starts, totals, rows):
+    """Divide the posteriors of columns among their classes, in proportion to their priors."""
+    for m in range(bags.shape[0]):
+        first, n_allowed = layout.column_offsets[bags[m]], layout.n_allowed[bags[m]]
+        n_blocks = (starts[m + 1, 1] - starts[m, 1]) // LANES
+        width = (narrow_starts[m + 1, 0] - narrow_starts[m, 0]) // max(n_blocks, 1)
+        block, place = starts[m, 0], narrow_starts[m, 0]
+        for _ in range(n_blocks):
+            at = place - LANES
+            served, factor = -1, same_lanes(0.0)
+            for j in range(first, first + n_allowed):
+                if runs[j, 1] != served:
+                    served = runs[j, 1]
+                    at += LANES if served else 0
+                    column = at if served else place + width - LANES
+                    # Where the sum is zero, so is every part of it.
+                    total = above(load_lanes(totals, column), same_lanes(0.0), same_lanes(1.0))
+                    factor = load_lanes(rows, column) / total
+                row = block + runs[j, 0] * LANES
+                store_lanes(parts, row, load_lanes(parts, row) * factor)
+            block += n_allowed * LANES
+            place += width
 
 
 @kernel
@@ -677,47 +805,6 @@ def write_rows(offsets, chosen, rows, all_rows):
             for a in range(rows.shape[1]):
                 all_rows[row, a] = rows[place, a]
             place += 1
-
-
-@kernel
-def collapse_blocks(layout, positions, bags, starts, parts, narrow_starts, rows):
-    """Add up the priors of classes to those of columns, and divide them by these sums."""
-    for m in range(bags.shape[0]):
-        b = bags[m]
-        first, n_allowed = layout.column_offsets[b], layout.n_allowed[b]
-        n_blocks = (starts[m + 1, 1] - starts[m, 1]) // LANES
-        width = (narrow_starts[m + 1, 0] - narrow_starts[m, 0]) // max(n_blocks, 1)
-        at, place = starts[m, 0], narrow_starts[m, 0]
-        for _ in range(n_blocks):
-            for to in range(place, place + width, LANES):
-                store_lanes(rows, to, same_lanes(0.0))
-            for j in range(n_allowed):
-                to = place + positions[first + j] * LANES
-                store_lanes(rows, to, load_lanes(rows, to) + load_lanes(parts, at + j * LANES))
-            for j in range(n_allowed):
-                total = load_lanes(rows, place + positions[first + j] * LANES)
-                # Where the sum is zero, so is every part of it.
-                total = above(total, same_lanes(0.0), same_lanes(1.0))
-                store_lanes(parts, at, load_lanes(parts, at) / total)
-                at += LANES
-            place += width
-
-
-@kernel
-def expand_blocks(layout, positions, bags, starts, parts, narrow_starts, rows):
-    """Divide the posteriors of columns among their classes, in proportion to `parts`."""
-    for m in range(bags.shape[0]):
-        b = bags[m]
-        first, n_allowed = layout.column_offsets[b], layout.n_allowed[b]
-        n_blocks = (starts[m + 1, 1] - starts[m, 1]) // LANES
-        width = (narrow_starts[m + 1, 0] - narrow_starts[m, 0]) // max(n_blocks, 1)
-        at, place = starts[m, 0], narrow_starts[m, 0]
-        for _ in range(n_blocks):
-            for j in range(n_allowed):
-                chance = load_lanes(rows, place + positions[first + j] * LANES)
-                store_lanes(parts, at, load_lanes(parts, at) * chance)
-                at += LANES
-            place += width
 
 
 @kernel

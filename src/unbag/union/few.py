@@ -195,3 +195,139 @@ def fold_terms(blocks, block, slack, labels, n_allowed, room):
         part = has_slack * scale / (slack + same_lanes(TINY))
         for row in range(block + len(labels) * LANES, block + n_allowed * LANES, LANES):
             store_lanes(blocks, row, load_lanes(blocks, row) * part)
+
+
+@inlined
+def infer_bag_of_groups(blocks, first, n_allowed, slack, first_slack, n_blocks, runs, at, labels):
+    """Infer the labels of one bag whose classes serve any number of requirements each.
+
+    The same sums as in `infer_bag`, with requirements in place of required labels: s_i(S) has the
+    priors of the classes that serve no requirement outside S.
+
+    Parameters
+    ----------
+    blocks, first, n_allowed, slack, first_slack, n_blocks
+        As in `infer_bag`.
+    runs : ndarray of int of shape (n, 2)
+        From `at` on, as many rows as the bag allows classes: the place of a class among them, and
+        the requirements that it serves, as bits; 0 of an optional class. In their order, so that
+        classes that serve the same come one after the other.
+    at : int
+    labels : tuple
+        As long as there are requirements.
+
+    Returns
+    -------
+    z, others, log_sums : float
+        As in `infer_bag`.
+    """
+    n_sets = 1 << len(labels)
+    # For each set of requirements a product, a term, and what serves just these.
+    room = room_for_sets((*labels, 0))
+    terms = n_sets * LANES
+    last = terms - LANES
+    stride = n_allowed * LANES
+    for s in range(0, last, LANES):
+        store_lanes(room, s, same_lanes(1.0))
+    for s in range(2 * terms, 3 * terms, LANES):
+        store_lanes(room, s, same_lanes(0.0))
+    log_sums = 0.0
+    sums = same_lanes(1.0)
+    for i in range(n_blocks):
+        block = first + i * stride
+        own_slack = load_lanes(slack, first_slack + i * LANES)
+        list_terms_of_groups(blocks, block, n_allowed, own_slack, runs, at, labels, room)
+        total = load_lanes(room, terms + last)
+        sums *= total
+        product = product_of_lanes(sums)
+        if not 1e-200 < product < 1e200:
+            log_sums += math.log(product)
+            sums = same_lanes(1.0)
+        scale = same_lanes(1.0) / total
+        for s in range(0, last, LANES):
+            term = load_lanes(room, terms + s) * scale
+            store_lanes(room, s, load_lanes(room, s) * term)
+    log_sums += math.log(product_of_lanes(sums))
+
+    z = 1.0
+    others = 0.0
+    for s in range(n_sets - 1):
+        weight = product_of_lanes(load_lanes(room, s * LANES))
+        others += weight
+        sign = 1.0
+        for k in range(len(labels)):
+            sign = sign if (s >> k) & 1 else -sign
+        z += sign * weight
+        store_lanes(room, s * LANES, same_lanes(sign * weight))
+    for i in range(n_blocks):
+        block = first + i * stride
+        own_slack = load_lanes(slack, first_slack + i * LANES)
+        list_terms_of_groups(blocks, block, n_allowed, own_slack, runs, at, labels, room)
+        total = load_lanes(room, terms + last)
+        small = total * same_lanes(SMALL) + same_lanes(TINY)
+        for s in range(0, last, LANES):
+            term = load_lanes(room, terms + s) + small
+            store_lanes(room, terms + s, load_lanes(room, s) * total / term)
+        store_lanes(room, terms + last, same_lanes(1.0))
+        fold_groups(blocks, block, n_allowed, own_slack, runs, at, labels, room)
+    return z, others, log_sums
+
+
+@inlined
+def list_terms_of_groups(blocks, block, n_allowed, slack, runs, at, labels, room):
+    """List s_i(S) of the instances of a block for every S: sums over the subsets of S.
+
+    Behind them, what serves just S; what no class serves stays zero.
+    """
+    terms = LANES << len(labels)
+    # What asks nothing may be there or not.
+    store_lanes(room, 2 * terms, same_lanes(0.0))
+    served = runs[at, 1] if n_allowed > 0 else 0
+    share = same_lanes(0.0)
+    for j in range(at, at + n_allowed):
+        if runs[j, 1] != served:
+            store_lanes(room, 2 * terms + served * LANES, share)
+            served = runs[j, 1]
+            share = same_lanes(0.0)
+        share += load_lanes(blocks, block + runs[j, 0] * LANES)
+    store_lanes(room, 2 * terms + served * LANES, share)
+    store_lanes(room, terms, slack + load_lanes(room, 2 * terms))
+    for s in range(LANES, terms, LANES):
+        store_lanes(room, terms + s, load_lanes(room, 2 * terms + s))
+    for k in range(len(labels)):
+        for s in range(1 << len(labels)):
+            if (s >> k) & 1:
+                term = terms + s * LANES
+                without = load_lanes(room, term - (LANES << k))
+                store_lanes(room, term, load_lanes(room, term) + without)
+
+
+@inlined
+def fold_groups(blocks, block, n_allowed, slack, runs, at, labels, room):
+    """Turn the quotients of a block into posteriors.
+
+    What a class is multiplied by is the sum over all sets that hold what it serves.
+    """
+    terms = LANES << len(labels)
+    none = same_lanes(0.0)
+    for k in range(len(labels)):
+        for s in range(1 << len(labels)):
+            if not (s >> k) & 1:
+                term = terms + s * LANES
+                upper = load_lanes(room, term + (LANES << k))
+                store_lanes(room, term, load_lanes(room, term) + upper)
+    total = same_lanes(TINY)
+    for s in range(0, terms, LANES):
+        factor = above(load_lanes(room, terms + s), none, none)
+        store_lanes(room, terms + s, factor)
+        total += factor * load_lanes(room, 2 * terms + s)
+    total += slack * load_lanes(room, terms)
+    scale = same_lanes(1.0) / total
+    served = -1
+    factor = scale
+    for j in range(at, at + n_allowed):
+        if runs[j, 1] != served:
+            served = runs[j, 1]
+            factor = load_lanes(room, terms + served * LANES) * scale
+        row = block + runs[j, 0] * LANES
+        store_lanes(blocks, row, load_lanes(blocks, row) * factor)

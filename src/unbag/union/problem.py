@@ -29,7 +29,7 @@ from .blocks import (
     write_posteriors,
     write_values,
 )
-from .collapse import GroupedBags, Room, needed_groups
+from .collapse import GroupedBags, needed_groups
 from .dispatch import DENSE, METHODS, SUMS_OVER_FEW, Method, estimated_costs, solve
 from .layout import (
     IMPOSSIBLE,
@@ -503,10 +503,8 @@ class UnionProblem:
         if cost is None or cost.sum() < n_threads * INFERENCE_WORTHWHILE:
             n_threads = 1
 
-        room = None if self.grouped is None else self.grouped.room()
-
         def work(bags):
-            self._work(bags, log_prior, answer, posterior, method, tolerance, room)
+            self._work(bags, log_prior, answer, posterior, method, tolerance)
 
         if n_threads == 1 and len(bags) == 1:
             work(bags)
@@ -522,15 +520,14 @@ class UnionProblem:
         posterior: np.ndarray | None,
         method: Method,
         tolerance: float,
-        room: Room | None = None,
     ) -> None:
         """Write the results of some bags on this thread; see `_fill`."""
         layout = self.layout
-        if self.grouped is not None and room is not None:
+        if self.grouped is not None:
             has_groups = self.grouped.place[bags] >= 0
             if has_groups.any():
                 own, bags = bags[has_groups], bags[~has_groups]
-                self.grouped.fill(own, log_prior, answer, posterior, room, method, tolerance)
+                self.grouped.fill(own, log_prior, answer, posterior, method, tolerance)
                 if not len(bags):
                     return
         others, lost = bags, bags[:0]
