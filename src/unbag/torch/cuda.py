@@ -1,7 +1,8 @@
 """The union likelihood on CUDA: launches of the Triton kernels; see `unbag.torch.operators`.
 
 Nothing here waits for the device, with one exception: unless bags may be relaxed, the CPU must know
-whether some do not fit on the device. It waits for that after all kernels are launched.
+whether some do not fit on the device. It waits for that while the device reads rows, and launches
+only kernels for which there are bags.
 """
 
 # Kernels are called as ``kernel[grid](...)``, and Triton is only installed with torch for CUDA.
@@ -67,6 +68,8 @@ class PreparedBags(NamedTuple):
         See `unbag.torch.counts`; the first is the length of the slow queue.
     n_large : Tensor of int32 of shape (1,)
         Bags that were relaxed because they have too many labels, or that may not fit on the device.
+    numbers : Tensor of int32 of shape (8,)
+        The lengths, counts and `n_large`, one after the other.
     """
 
     row_bag: torch.Tensor
@@ -77,6 +80,7 @@ class PreparedBags(NamedTuple):
     queue_lengths: torch.Tensor
     counts: torch.Tensor
     n_large: torch.Tensor
+    numbers: torch.Tensor
 
 
 class GradientInAdvance:
@@ -184,7 +188,7 @@ def union(
     if in_advance is not None:
         in_advance.expect(bags.n_required, on_impossible)
     may_be_large = not relax and chain_floats(n_rows, n_targets) > MOST_FLOATS
-    large = copied(bags.n_large) if may_be_large else None
+    arriving = copied(bags.numbers) if may_be_large else None
     flags: dict[str, Any] = {"PINNED": pins is not None, "MISSED": missed is not None}
     rows, block = tile(n_classes)
     if n_rows:
@@ -203,7 +207,10 @@ def union(
                 WIDTH=WIDTH, BLOCK=GROUP_ROWS, DTYPE=triton_type(dtype),
             )  # fmt: skip
     inputs = pins, missed, false, normaliser, log_ratio, posteriors
-    sum_over_subsets(bags, offsets, *inputs, log_likelihood, n_targets, in_advance)
+    # While rows are read; each launch takes the CPU about as long as inference takes the device.
+    numbers = None if arriving is None else arrived(*arriving)
+    lengths = None if numbers is None else numbers[:4]
+    sum_over_subsets(bags, offsets, *inputs, log_likelihood, n_targets, in_advance, lengths)
     floats = min(chain_floats(n_rows, n_targets), MOST_FLOATS)
     programs = min(n_bags, CHAIN_PROGRAMS)
     scratch = torch.empty((programs, floats), dtype=torch.float64, device=device)
@@ -217,7 +224,7 @@ def union(
     labels, counts = bags.labels, bags.counts
     if relax:
         counts[RELAXED] += bags.n_large[0]
-    elif large is not None and is_positive(*large) and int(counts[INTRACTABLE]):
+    elif numbers is not None and numbers[-1] and int(counts[INTRACTABLE]):
         labels, posteriors = infer_on_the_cpu(
             logits, offsets, targets, pins, missed, false, background, on_impossible, groups,
             bags.row_bag, log_likelihood, labels, posteriors, log_ratio, counts,
@@ -239,8 +246,12 @@ def sum_over_subsets(
     log_likelihood: torch.Tensor,
     n_targets: int,
     in_advance: GradientInAdvance | None,
+    lengths: list[int] | None,
 ) -> None:
-    """Infer all bags except those with too many labels; see `triton_subsets` and `triton_long`."""
+    """Infer all bags except those with too many labels; see `triton_subsets` and `triton_long`.
+
+    `lengths` are those of the queues, if they are known: nothing is launched for an empty one.
+    """
     device, n_rows = normaliser.device, len(normaliser)
     processors = torch.cuda.get_device_properties(device).multi_processor_count
     scratch = torch.empty(
@@ -258,7 +269,7 @@ def sum_over_subsets(
         n_classes = in_advance.gradient.shape[1]
     of_bags = bags.labels, bags.n_required, pins, missed
     for queue, most in ((FEW_QUEUE, FEW), (MANY_QUEUE, MANY)):
-        if queue == FEW_QUEUE or n_targets > FEW:
+        if lengths[queue] if lengths is not None else queue == FEW_QUEUE or n_targets > FEW:
             programs = min(len(log_likelihood), processors * RESIDENT[most])
             triton_subsets.sum_over_subsets[(programs,)](
                 bags.queues[queue], bags.queue_lengths[queue:], offsets, *of_bags, false,
@@ -267,7 +278,7 @@ def sum_over_subsets(
                 N_CLASSES=n_classes, num_warps=1, **flags,
             )  # fmt: skip
     n_windows = triton.cdiv(n_rows, triton_long.WINDOW.value)
-    if n_windows < 2:
+    if n_windows < 2 or (lengths is not None and not lengths[LONG_QUEUE]):
         return
     most = FEW if n_targets <= FEW else MANY
     n_long = bags.queue_lengths[LONG_QUEUE:]
@@ -309,6 +320,7 @@ def prepared(
         queue_lengths=numbers[:4],
         counts=numbers[3:7],
         n_large=numbers[7:],
+        numbers=numbers,
     )
     if n_targets % 4:
         targets = torch.nn.functional.pad(targets, (0, -n_targets % 4))
@@ -330,19 +342,19 @@ def with_adjacent_columns(logits: torch.Tensor) -> torch.Tensor:
     return logits if logits.stride(1) == 1 else logits.contiguous()
 
 
-def copied(number: torch.Tensor) -> tuple[torch.Tensor, torch.cuda.Event]:
-    """Start copying a number to the CPU; the event says when it has arrived."""
-    there = torch.empty(1, dtype=number.dtype, pin_memory=True)
-    there.copy_(number, non_blocking=True)
+def copied(numbers: torch.Tensor) -> tuple[torch.Tensor, torch.cuda.Event]:
+    """Start copying numbers to the CPU; the event says when they have arrived."""
+    there = torch.empty(numbers.shape, dtype=numbers.dtype, pin_memory=True)
+    there.copy_(numbers, non_blocking=True)
     event = torch.cuda.Event()
     event.record()
     return there, event
 
 
-def is_positive(number: torch.Tensor, event: torch.cuda.Event) -> bool:
-    """Wait for a copied number, and return whether it is positive."""
+def arrived(numbers: torch.Tensor, event: torch.cuda.Event) -> list[int]:
+    """Wait for copied numbers, and return them."""
     event.synchronize()
-    return bool(number[0] > 0)
+    return numbers.tolist()
 
 
 def chain_floats(n_rows: int, n_targets: int) -> int:

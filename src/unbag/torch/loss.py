@@ -126,7 +126,7 @@ def union_loss(
     On a GPU, nothing waits for the device, unless an option is ``"raise"``.
     ``on_impossible="raise"`` waits for the result. ``on_intractable="raise"`` waits only if bags
     may have more than 12 labels or thousands of instances; then it waits until the label sets are
-    read, after all kernels are launched.
+    read, and not for what comes after.
 
     On a GPU, with 768 to 1,024 classes in float32 and short bags, forward already writes the
     gradient, which takes as much memory as the logits; not so under `torch.no_grad`.
