@@ -3,6 +3,7 @@
 import ast
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ import unbag
 from unbag import _messages, out_of_core
 from unbag.cli import main
 from unbag.io import DataError, Roles
-from unbag.learning import Settings, training_set
+from unbag.learning import Settings, taught_labels, training_set
 from unbag.model_selection.compare import compare
 
 FEATURES = ["a", "b", "c"]
@@ -493,3 +494,15 @@ def test_only_the_command_line_speaks_of_options():
     found = [(file.name, text) for file in files for text in texts_with_options(file)]
     assert [each for each in found if re.search(r"--[a-z{]", commands.sub("", each[1]))] == []
     assert list(texts_with_options(SOURCES / "cli" / "large.py"))
+
+
+def test_a_context_is_not_taught_labels_that_its_bag_lacks():
+    # A model that believes label sets to be wrong is sure of all instances of two bags.
+    proba = np.array([[0.95, 0.05], [0.05, 0.95], [0.95, 0.05], [0.05, 0.95]])
+    plain = SimpleNamespace(
+        classes_=np.array(["owl", "tit"]), annotate_proba=lambda bags, labels: proba
+    )
+    bags = unbag.Bags(np.zeros((4, 1)), [0, 2, 4])
+    sets = unbag.LabelSets.parse([{"owl"}, {"owl", "tit"}])
+    taught = taught_labels(plain, bags, sets, None)
+    assert taught.tolist() == ["owl", None, "owl", "tit"]

@@ -1,5 +1,6 @@
 """Settings that held-out bags choose."""
 
+import copy
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import polars
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import unbag
@@ -14,7 +16,7 @@ from unbag import tuning
 from unbag.cli import main
 from unbag.datasets import load_digit_bags, make_bags
 from unbag.fitting.threshold import best_threshold
-from unbag.tuning.search import Round, Search, rounds_of
+from unbag.tuning.search import TEMPERATURES, Round, Search, rounds_of, tempered
 from unbag.tuning.settings import FALLBACK, GRID, fallback_of
 
 SMALL = {
@@ -80,8 +82,34 @@ def test_scores_are_those_of_bags_that_were_held_out(digits):
         assert not set(train) & set(held_out)
         fitted = unbag.ORLogisticRegression(classes=labels.classes).fit(bags[train], labels[train])
         expected = fitted.log_likelihood(bags[held_out], labels[held_out])
-        found = search.trials[0].scores[fold]
+        found = search.trials[0].scores[fold][TEMPERATURES.index(1.0)]
         np.testing.assert_allclose(found, np.maximum(expected, np.log(1e-12)), rtol=1e-6)
+
+
+def test_scores_are_divided_by_the_best_temperature(digits):
+    bags, labels = digits.bags[:60], unbag.LabelSets.parse(digits.y[:60])
+    settings = tuning.settings_of({**GRID, **SMALL, "context": [0.0], "alpha": [0.001]})
+    search = Search(bags, labels, settings)
+    search.run([Round(3, 1000)])
+    trial = search.best
+    assert trial.temperature > 1.0
+    likelihoods = []
+    for fold, (_, held_out) in enumerate(search.folds):
+        fitted = tempered(copy.copy(trial.fits[fold]), trial.temperature)
+        own = fitted.log_likelihood(search.bags[held_out], search.y[held_out])
+        likelihoods.append(np.maximum(own, np.log(1e-12)))
+    np.testing.assert_allclose(trial.score, np.concatenate(likelihoods).mean(), rtol=1e-6)
+    cold = np.concatenate([scores[TEMPERATURES.index(1.0)] for scores in trial.scores.values()])
+    assert trial.score > cold.mean()
+
+
+def test_a_tuned_model_has_the_temperature_that_was_chosen(digits):
+    grid = {**SMALL, "context": [0.0], "alpha": [0.001]}
+    model = unbag.tune(digits.bags[:60], digits.y[:60], grid=grid)
+    plain = clone(model).fit(digits.bags[:60], digits.y[:60])
+    temperature = model.tuning_["temperature"]
+    assert temperature > 1.0
+    np.testing.assert_allclose(model.model.coef_ * temperature, plain.model.coef_, rtol=1e-6)
 
 
 def test_the_same_seed_gives_the_same_model(model, digits):
@@ -301,7 +329,7 @@ def test_only_what_went_to_the_end_is_chosen(digits):
     assert search.best in search.remaining
     # However good one that was left behind had looked.
     left = next(trial for trial in search.trials if trial not in search.remaining)
-    left.scores = {fold: np.zeros(20) for fold in range(3)}
+    left.scores = {fold: np.zeros((len(TEMPERATURES), 20)) for fold in range(3)}
     assert search.best is not left
     assert search.table()[0]["alpha"] == search.best.setting["alpha"]
 

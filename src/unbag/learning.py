@@ -353,6 +353,8 @@ def taught_labels(plain: Any, bags: Bags, labels: LabelSets, known: Any) -> np.n
     found = proba.argmax(axis=1)
     is_taught = (proba.max(axis=1) >= SURE) & (found < len(classes))
     bag = np.repeat(np.arange(len(bags)), bags.sizes)
+    # A model that believes label sets to be wrong may be sure of a label that its bag lacks.
+    is_taught[is_taught] = labels.indicator[bag[is_taught], found[is_taught]] != 0
     covered = np.zeros((len(bags), len(classes)), dtype=bool)
     covered[bag[is_taught], found[is_taught]] = True
     n_free = np.bincount(bag[~is_taught], minlength=len(bags))

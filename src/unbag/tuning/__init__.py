@@ -18,7 +18,7 @@ from unbag.labels import LabelSetsLike
 from unbag.learning import OF_LINEAR_MODELS, Settings, TrainingSet, training_set
 from unbag.pipeline import BagPipeline
 
-from .search import Search, Trial, rounds_of
+from .search import Search, Trial, rounds_of, tempered
 from .settings import (
     GRID,
     Setting,
@@ -91,6 +91,7 @@ def tune(
         settings with their score, the mean log-likelihood of held-out label sets: those of the last
         round first, and of a round the best first;
         ``threshold``, that of the model, by which the fewest labels of held-out bags are wrong;
+        ``temperature``, what the coefficients of a linear model were divided by;
         ``background_scores``, why there is a background or none, as `ORLogisticRegression` has
         them, or None where that was said; ``bag_iterations``, what the search has cost;
         ``complete``, whether it came to its end; ``stopped``, where it was stopped, or None;
@@ -99,6 +100,10 @@ def tune(
     Notes
     -----
     The choice does not depend on the order of the bags.
+
+    Models are compared at the temperature that is best for each, and a linear model gets it after
+    the last fit: its coefficients are divided by it, so that it is as sure of itself as held-out
+    label sets allow.
 
     Examples
     --------
@@ -198,6 +203,7 @@ def tuned(
         model.model.set_params(callback=stop)
     data.fit(model)
     model.model.set_params(callback=None)
+    tempered(model.model, best.temperature)
     stopped = search.stopped
     if is_cut_short:
         stopped = f"{stopped or 'after all rounds'}; and in the last fit"
@@ -206,6 +212,7 @@ def tuned(
         "why": search.why(best),
         "tried": search.table(),
         "threshold": threshold,
+        "temperature": best.temperature if hasattr(model.model, "coef_") else 1.0,
         "background_scores": search.background_scores,
         "bag_iterations": search.bag_iterations,
         "complete": search.complete,

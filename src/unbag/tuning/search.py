@@ -7,6 +7,7 @@ bag-iterations what a search costs: iterations times training bags, of all its f
 ============== =====================================================================
 """
 
+import copy
 import hashlib
 import itertools
 import time
@@ -20,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.special import log_softmax
 
 from unbag._scikit_learn import ConvergenceWarning
 from unbag.bags import Bags
@@ -47,6 +49,11 @@ EXPECTED_WARNINGS: tuple[type[Warning], ...] = (
 )  # fmt: skip
 
 
+#: Models are compared at the temperature that is best for each: their scores are divided by it. A
+#: model that is too sure of itself would lose to one that believes label sets to be wrong.
+TEMPERATURES: tuple[float, ...] = tuple((2.0 ** (np.arange(-2, 6) / 4)).tolist())
+
+
 class Round(NamedTuple):
     """How far trials are taken, and which share of them, the best, goes on to the next round."""
 
@@ -59,9 +66,9 @@ class Round(NamedTuple):
 class Trial:
     """A setting, and what is known of it.
 
-    By fold, `scores` are the log-likelihoods of held-out bags, each at least log 1e-12, and `fits`
-    the models as far as they were fitted. `n_iter` is of all fits together, `seconds` of the
-    longest one, and `round` the last that it was in, from 1 on.
+    By fold, `scores` are the log-likelihoods of held-out bags at each of `TEMPERATURES`, each at
+    least log 1e-12, and `fits` the models as far as they were fitted. `n_iter` is of all fits
+    together, `seconds` of the longest one, and `round` the last that it was in, from 1 on.
     """
 
     setting: Setting
@@ -73,8 +80,16 @@ class Trial:
 
     @property
     def score(self) -> float:
-        """Mean log-likelihood of the held-out bags of all folds so far."""
-        return float(np.concatenate(list(self.scores.values())).mean())
+        """Mean log-likelihood of the held-out bags of all folds so far, at the best temperature."""
+        return float(self._means().max())
+
+    @property
+    def temperature(self) -> float:
+        """What scores are divided by for held-out label sets to be likeliest; 1 if nobody knows."""
+        return TEMPERATURES[int(self._means().argmax())] if self.scores else 1.0
+
+    def _means(self):
+        return np.concatenate(list(self.scores.values()), axis=1).mean(axis=1)
 
     @property
     def features(self) -> Setting:
@@ -347,7 +362,9 @@ class Search:
         if not trial.fits:
             return USUAL
         proba = [
-            model.predict_proba(self._of_fold[fold].features(trial.features, self.seed)[1])
+            tempered(copy.copy(model), trial.temperature).predict_proba(
+                self._of_fold[fold].features(trial.features, self.seed)[1]
+            )
             for fold, model in trial.fits.items()
         ]
         return best_threshold(proba, [self._of_fold[fold].truth.indicator for fold in trial.fits])
@@ -364,6 +381,7 @@ class Search:
                 "folds": len(trial.scores),
                 "iterations": trial.n_iter,
                 "log_likelihood": round(trial.score, 6),
+                "temperature": round(trial.temperature, 2),
             }
             for trial in scored
         ]
@@ -394,8 +412,30 @@ def order_of_content(bags: Bags, y: LabelSets) -> np.ndarray:
 
 
 def held_out_likelihood(model: Any, bags: Bags, labels: LabelSets) -> np.ndarray:
-    """Return the log-likelihood of the label set of each bag, at least log 1e-12."""
-    return model._label_set_scores(bags, labels, np.zeros(len(bags), dtype=bool))
+    """Return log-likelihoods of label sets at each temperature, at least log 1e-12.
+
+    Of shape (n_temperatures, n_bags).
+    """
+    scores = model._label_scores(bags)
+    is_strange = np.zeros(len(bags), dtype=bool)
+    found = []
+    for temperature in TEMPERATURES:
+        own = log_softmax(scores / temperature, axis=1)
+        asked = copy.copy(model)
+        asked._label_scores = lambda _, own=own: own
+        found.append(asked._label_set_scores(bags, labels, is_strange))
+    return np.array(found)
+
+
+def tempered(model: Any, temperature: float) -> Any:
+    """Divide the scores of a linear model by a temperature, in place; return the model.
+
+    Networks are left as they are: as a committee, they choose their own.
+    """
+    if hasattr(model, "coef_"):
+        model.coef_ = model.coef_ / temperature
+        model.intercept_ = model.intercept_ / temperature
+    return model
 
 
 def rounds_of(cv: int) -> list[Round]:
