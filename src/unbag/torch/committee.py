@@ -16,8 +16,8 @@ labels of instances. The kernel is used alone if it is clearly better than all n
 
 Of each kind, one more network is fitted without each fold of the bags. The held-out bags say how
 many steps are enough, how far each part is to be trusted, the linear ones too, and how sure all of
-them may be together: see `unbag.fitting.pooling`. Networks get too sure of themselves long before they get worse; so
-whatever is asked of held-out bags is asked at the best temperature.
+them may be together: see `unbag.fitting.pooling`. Networks get too sure of themselves long before
+they get worse; so whatever is asked of held-out bags is asked at the best temperature.
 """
 
 import copy
