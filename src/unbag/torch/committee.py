@@ -250,11 +250,11 @@ class Training:
             # Nothing is known of some of them: networks alone if there are any, all alike.
             trusted = are_networks if are_networks.any() else ~are_networks
             return trusted / trusted.sum()
-        pool = list(range(len(self.parts)))
-        yardsticks = {"linear": [self.names.index("plain")], "kernel": np.flatnonzero(are_networks)}
-        for name, yardstick in yardsticks.items():
-            if self.is_clearly_better(name, yardstick):
-                pool = [self.names.index(name)]
+        pool, yardstick = list(range(len(self.parts))), np.flatnonzero(are_networks).tolist()
+        if self.is_clearly_better("linear", [self.names.index("plain")]):
+            pool = yardstick = [self.names.index("linear")]
+        if self.is_clearly_better("kernel", yardstick):
+            pool = [self.names.index("kernel")]
         weights = np.zeros(len(self.parts))
         weights[pool] = self._best_weights([self.held_out[i] for i in pool])
         return weights
