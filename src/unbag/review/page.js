@@ -61,11 +61,6 @@
     made.append(...children);
     return made;
   };
-  const svg = (name, attributes) => {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    return made;
-  };
   const key = (text) => element("kbd", { "aria-hidden": "true" }, text);
 
   // ---- Sound: one at a time, and none of what is no longer selected.
@@ -199,33 +194,21 @@
 
   // ---- Where the instances lie in their recording.
   const showTimeline = () => {
-    const spans = bag.instances.filter((each) => each.span !== null && each.span[1] > each.span[0]);
     const line = $("timeline");
-    line.toggleAttribute("hidden", spans.length === 0);
-    if (spans.length === 0) return;
-    const [wide, high] = [1000, 72];
-    const end = Math.max(...spans.map((each) => each.span[1]));
-    const top = Math.max(...spans.map((each) => each.span[3] ?? 0));
-    line.setAttribute("viewBox", `0 0 ${wide} ${high}`);
-    line.setAttribute("preserveAspectRatio", "none");
-    line.setAttribute("aria-label", TEXT.timeline(spans.length, end.toFixed(1)));
-    line.replaceChildren(...spans.map((each) => {
-      const [start, last, low, upper] = each.span;
-      const y = upper === null || top === 0 ? 8 : high - 6 - (upper / top) * (high - 12);
-      const bottom = low === null || top === 0 ? high - 8 : high - 6 - (low / top) * (high - 12);
-      const rect = svg("rect", {
-        x: (start / end) * wide, width: Math.max(((last - start) / end) * wide, 3),
-        y, height: Math.max(bottom - y, 3), rx: 2, "data-place": each.place,
-      });
-      rect.addEventListener("click", () => select(each.place));
-      return rect;
-    }));
+    const drawing = bag.timeline === null ? null : parsedDrawing(bag.timeline.drawing);
+    line.hidden = drawing === null;
+    if (drawing === null) return;
+    line.setAttribute("aria-label", TEXT.timeline(bag.timeline.count, bag.timeline.seconds.toFixed(1)));
+    for (const mark of drawing.children) {
+      mark.addEventListener("click", () => select(Number(mark.dataset.place)));
+    }
+    line.replaceChildren(drawing);
     markTimeline();
   };
   const markTimeline = () => {
-    for (const rect of $("timeline").children) {
-      const each = bag.instances[Number(rect.dataset.place)];
-      rect.setAttribute("class", each.place === place ? "selected" : each.pin !== null ? "pinned" : "");
+    for (const mark of $("timeline").querySelectorAll("[data-place]")) {
+      const each = bag.instances[Number(mark.dataset.place)];
+      mark.setAttribute("class", each.place === place ? "selected" : each.pin !== null ? "pinned" : "");
     }
   };
 

@@ -26,6 +26,7 @@ from starlette.routing import Route
 
 from unbag._files import DataError, PathLike, parsed_json
 from unbag._messages import argument
+from unbag.report.bag_view import timeline
 from unbag.report.media import Media
 
 from .log import LogError
@@ -41,7 +42,11 @@ GALLERY_PAGE, BAG_PAGE = 24, 50
 #: Media that are kept, rendered.
 KEPT_MEDIA = 64
 TOKEN_HEADER = b"x-unbag-token"
-PAGES = {"page.js": "text/javascript", "text.js": "text/javascript", "page.css": "text/css"}
+#: What the page loads: its type, and the package that has it.
+PAGES = {
+    "page.js": ("text/javascript", "unbag.review"), "text.js": ("text/javascript", "unbag.review"),
+    "page.css": ("text/css", "unbag.review"), "bag.css": ("text/css", "unbag.report"),
+}  # fmt: skip
 #: Only what this server sends is loaded, and nothing that stands in the page is run. Media come as
 #: data, which run nothing.
 POLICY = (
@@ -208,6 +213,11 @@ class Instances:
         values = (getattr(found, name, None) for name in ("start", "end", "low", "high"))
         return [None if value is None else float(value) for value in values]
 
+    def timeline(self, first: int, last: int) -> dict[str, Any] | None:
+        """Return where a run of instances lies in its recording, as a drawing."""
+        found = None if self.places is None else timeline(self.places[first:last])
+        return None if found is None else found._asdict()
+
     def has_media(self, i: int) -> bool:
         """Return whether an instance has a file."""
         return self.paths is not None and bool(self.paths[i])
@@ -321,8 +331,9 @@ class ReviewServer:
 
     async def _static(self, request: Request) -> Response:
         name = request.url.path.removeprefix("/")
-        text = (files("unbag.review") / name).read_text(encoding="utf-8")
-        return Response(text, media_type=PAGES[name])
+        kind, package = PAGES[name]
+        text = (files(package) / name).read_text(encoding="utf-8")
+        return Response(text, media_type=kind)
 
     # Answers to questions.
 
@@ -367,6 +378,8 @@ class ReviewServer:
         for instance in view["instances"]:
             instance["span"] = self.instances.place(instance["row"])
             instance["media"] = self.instances.has_media(instance["row"])
+        first, last = self.session.bags.offsets[view["number"] : view["number"] + 2].tolist()
+        view["timeline"] = self.instances.timeline(first, last)
         return view
 
     async def _next(self, request: Request) -> Response:
