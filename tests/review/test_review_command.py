@@ -254,19 +254,6 @@ def test_starting_without_the_extra_says_what_to_install(folder):
     assert "unbag[review]" in done.stderr
 
 
-def test_labels_that_name_groups_are_refused(run, tmp_path, monkeypatch):
-    pytest.importorskip("uvicorn", reason="the extra review is not installed")
-    monkeypatch.chdir(tmp_path)
-    rows = "1,owl,1\n2,wren,4\n3,owl,1.2\n4,wren,3.9\n5,owl/wren,2.6\n"
-    (tmp_path / "t.csv").write_text(f"night,tags,pitch\n{rows}")
-    roles = ("--bag", "night", "--labels", "tags", "--any-of", "/")
-    assert run("fit", "t.csv", *roles, "-o", "m.unbag")[0] == 0
-    code, _, errors = run("review", "m.unbag", "t.csv", "--no-browser")
-    assert code == 1
-    assert "labels name groups of classes" in " ".join(errors.split())
-    assert not list(tmp_path.glob("*.jsonl"))
-
-
 def made_pictures(folder):
     """Write pictures and a table of their regions; return the folder of the pictures."""
     pytest.importorskip("PIL", reason="the extra images is not installed")

@@ -4,7 +4,7 @@ An answer is worth most where it settles most: see `unbag.review.beliefs`. A rou
 asked between two fits, and is more than a list of the best. Its questions lie in different bags,
 and no two of them are near-copies of each other, so that the next fit learns from all of them. A
 tenth are drawn at random, so that the errors that are left can be estimated (`estimate_errors`),
-and some are about rare classes, which seldom have the highest gain.
+and some are about rare classes and suspicious tags, which seldom have the highest gain.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,6 +32,8 @@ RANDOM_SHARE = 0.1
 LEAST_WEIGHT = 0.02
 #: Share of the questions of a round that are about rare classes, if there are any.
 RARE_SHARE = 0.1
+#: Share of the questions of a round that are about tags that look wrong, if there are any.
+SUSPICIOUS_SHARE = 0.1
 #: A class is rare if it has less than this part of the instances that a class has on average.
 RARE = 0.25
 #: Whether an instance is of a class is open if that is neither less probable, nor its opposite.
@@ -123,7 +125,7 @@ def next_questions(
         "entropy" where that of the instance is, "margin" where its two likeliest classes are
         closest, and "random" anywhere. "tag" asks whether a class is in a bag, see `tags`.
         "default" is "gain" without near-copies, with a tenth of the questions at random and, if
-        there are rare classes, a tenth about those.
+        there are rare classes or tags that look wrong, a tenth about each of those.
     n_questions : int, default=20
         How many, at most: all of them are asked before the model is fitted again.
     random_state : int, Generator, RandomState or None
@@ -296,6 +298,7 @@ class Choice:
         """Choose a round of questions: by gain, at random, about rare classes and tags."""
         n = self.n_questions
         spread = self.at_random(int(RANDOM_SHARE * n + self.rng.random()))
+        spread += self._about_suspicious(about_tags, n - len(spread))
         n_best = n - len(spread)
         gain = best_gains(self.beliefs, self.free, FEWEST_CANDIDATES + n)
         chosen = self._diverse(gain, n_best)
@@ -312,6 +315,18 @@ class Choice:
             found += self.questions(self._rest(gain, [*found, *spread]), "gain")
         for each in spread:
             found.insert(int(self.rng.integers(len(found) + 1)), each)
+        return found
+
+    def _about_suspicious(self, about_tags: list[Question], most: int) -> list[Question]:
+        """Choose tags that look wrong: by the model, which believes them, they have little gain."""
+        y = self.beliefs.problem.y
+        suspected = [
+            each for each in about_tags
+            if y[each.bag, each.column] != -1 and not self.is_taken[each.bag]
+        ]  # fmt: skip
+        suspected.sort(key=lambda each: -each.n_changed)
+        found = suspected[: min(max(int(SUSPICIOUS_SHARE * self.n_questions), 1), most)]
+        self.is_taken[[each.bag for each in found]] = True
         return found
 
     def _rest(self, gain: NDArray[np.float64], found: list[Question]) -> NDArray[np.intp]:

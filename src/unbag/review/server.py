@@ -403,10 +403,17 @@ class ReviewServer:
         name = request.query_params.get("class", "")
         order = request.query_params.get("order", "typical")
         first = _number(request, "first", 0)
-        found = await run_in_threadpool(self.session.gallery, name, order, first, GALLERY_PAGE)
-        for instance in found["instances"]:
-            instance["media"] = self.instances.has_media(instance["row"])
-        return JSONResponse(found)
+        rows = _rows(request, self.session.bags.n_instances)
+
+        def shown() -> dict[str, Any]:
+            self.session.take_in_others()
+            found = self.session.gallery(name, order, first, GALLERY_PAGE)
+            for instance in found["instances"]:
+                instance["media"] = self.instances.has_media(instance["row"])
+            # What another page has answered about the instances that this one shows.
+            return {**found, "pins": [self.session.pin_text(i) for i in rows]}
+
+        return JSONResponse(await run_in_threadpool(shown))
 
     async def _media(self, request: Request) -> Response:
         i = request.path_params["instance"]
@@ -463,6 +470,18 @@ def _number(request: Request, name: str, default: Any) -> Any:
     if not (text.isascii() and text.isdigit() and len(text) <= 12):
         raise Refused(422, f"{name} must be a number")
     return int(text)
+
+
+def _rows(request: Request, n_instances: int) -> list[int]:
+    """Return the rows that a request names, with commas between them."""
+    texts = request.query_params.get("rows", "").split(",")
+    parts = [each for each in texts if each]
+    if not all(each.isascii() and each.isdigit() and len(each) <= 12 for each in parts):
+        raise Refused(422, "rows must be numbers")
+    rows = [int(each) for each in parts]
+    if len(rows) > GALLERY_PAGE or any(row >= n_instances for row in rows):
+        raise Refused(422, "there are no such instances")
+    return rows
 
 
 async def _refused(_: Request, error: Exception) -> Response:
