@@ -45,7 +45,7 @@ def test_a_time_line_marks_what_is_in_time():
     places = [Place(1.0, 2.0, 1000.0, 2000.0), None, Place(float("nan"), 3.0), Place(3.0, 5.0),
               Place(4.0, 4.0), Outline([[(0, 0)]], 4, 4)]  # fmt: skip
     found = timeline(places)
-    assert (found.seconds, found.count) == (5.0, 2)
+    assert (found.seconds, found.n_instances) == (5.0, 2)
     assert re.findall(r'data-place="(\d+)"', found.drawing) == ["0", "3"]
     x, width = (
         float(re.search(rf' {name}="([\d.]+)"', found.drawing)[1]) for name in ("x", "width")
@@ -57,7 +57,7 @@ def test_a_time_line_marks_what_is_in_time():
 
 def test_a_time_line_is_bounded():
     found = timeline([Place(i, i + 1.0) for i in range(3 * MOST_MARKS)])
-    assert found.count == MOST_MARKS
+    assert found.n_instances == MOST_MARKS
     assert len(found.drawing) < 120 * MOST_MARKS
 
 

@@ -44,7 +44,7 @@ class Timeline(NamedTuple):
 
     drawing: str
     seconds: float
-    count: int
+    n_instances: int
 
 
 def group_tags(
@@ -65,7 +65,8 @@ def group_tags(
         What the table calls groups, by their classes.
     """
     found = []
-    for columns in [] if groups is None else groups[b]:
+    of_bag: list[list[int]] = [] if groups is None else groups[b]
+    for columns in of_bag:
         members = frozenset(names[c] for c in columns)
         name = (group_names or {}).get(members) or group_name(members)
         found.append(GroupTag(name, tuple(columns)))
@@ -170,7 +171,7 @@ def timeline(places: Sequence[Any]) -> Timeline | None:
     Examples
     --------
     >>> found = timeline([Place(0.0, 1.0), None, Place(2.0, 4.0)])
-    >>> found.seconds, found.count, found.drawing.count("<rect")
+    >>> found.seconds, found.n_instances, found.drawing.count("<rect")
     (4.0, 2, 2)
     """
     spans = [

@@ -174,7 +174,8 @@ def suspicious_tags(
     is_linear = isinstance(model.model, ORLogisticRegression)
     estimator: Any = clone(model) if is_linear else ORLogisticRegression()
     if not is_linear:
-        known = np.where(known == BACKGROUND_NAME, None, known)
+        known = known.copy()
+        known[known == BACKGROUND_NAME] = None
     with warnings.catch_warnings():
         # The model has said them when it was fitted.
         warnings.simplefilter("ignore")

@@ -199,7 +199,7 @@
     const drawing = bag.timeline === null ? null : parsedDrawing(bag.timeline.drawing);
     line.hidden = drawing === null;
     if (drawing === null) return;
-    line.setAttribute("aria-label", TEXT.timeline(bag.timeline.count, bag.timeline.seconds.toFixed(1)));
+    line.setAttribute("aria-label", TEXT.timeline(bag.timeline.n_instances, bag.timeline.seconds.toFixed(1)));
     for (const mark of drawing.children) {
       mark.addEventListener("click", () => select(Number(mark.dataset.place)));
     }
