@@ -12,6 +12,8 @@ from unbag import Bags, LabelSets, ORLogisticRegression
 from unbag.io.answers import corrected_tags, read_answers
 from unbag.review import next_questions
 from unbag.review.requests import Refused
+from unbag.tagging import Tagging
+from unbag.taxonomy import Taxonomy
 
 NAMES = ["blue", "green", "red"]
 
@@ -149,6 +151,22 @@ def test_corrections_of_groups_are_those_of_the_session(session, colours, state)
         session.answer({"kind": "tag", "bag": b, "label": "blue/green", "state": state})
     tags = read_answers(session.log.path).standing().tags
     corrected = corrected_tags(labels, colours.bags, tags)
+    assert corrected.to_sets() == session.label_sets().to_sets()
+
+
+def test_a_group_has_the_name_that_the_table_has_for_it(begin, colours):
+    tagging = Tagging.of(taxonomy=Taxonomy.of({"blue": "cold", "green": "cold"}))
+    cells = [{"cold"} if b == 4 else each for b, each in enumerate(colours.labels.to_sets())]
+    raw = LabelSets.parse(cells)
+    labels = raw.with_groups_of(tagging, NAMES)
+    names = tagging.names_of_groups(raw.classes.tolist(), NAMES)
+    session = begin(labels=labels, group_names=names)
+    [shown] = session.bag_view(4)["tags"]
+    assert (shown["text"], shown["members"]) == ("cold", ["blue", "green"])
+    session.answer({"kind": "tag", "bag": 4, "label": "cold", "state": "unknown"})
+    # The table as it was, corrected, and then read.
+    tags = read_answers(session.log.path).standing().tags
+    corrected = corrected_tags(raw, colours.bags, tags).with_groups_of(tagging, NAMES)
     assert corrected.to_sets() == session.label_sets().to_sets()
 
 

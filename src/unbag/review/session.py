@@ -774,6 +774,9 @@ class Session(ReviewState):
             status = np.full(self.bags.n_instances, Status.LABELLED.value, dtype=object)
             status[view.best == n_names] = Status.BACKGROUND.value
             states = self.states()
+            n_tags = (states == 1).sum(axis=1)
+            for b, groups in self.groups.items():
+                n_tags[b] += sum(each.state == 1 for each in groups.values())
             of_none = np.repeat(~states.any(axis=1), self.bags.sizes)
             status[of_none & (view.best == n_names)] = Status.NO_TAG.value
             second = names[view.second]
@@ -784,7 +787,7 @@ class Session(ReviewState):
                 second_label=second, second_probability=view.second_probability.copy(),
                 entropy=view.entropy.copy(), review=worth_a_look(view.entropy, review_share),
                 impossible=np.zeros(len(self.bags), dtype=bool),
-                n_tags=(states == 1).sum(axis=1), n_uncovered=np.zeros(len(self.bags), int),
+                n_tags=n_tags, n_uncovered=np.zeros(len(self.bags), int),
                 rare=none, rare_tags=[], labels_known=True,
             )  # fmt: skip
 
