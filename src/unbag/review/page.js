@@ -363,7 +363,7 @@
     }, text, " ", key(shortcut));
     const parts = about === null
       ? [asked === null ? "" : TEXT.asked[asked.why] ?? asked.why]
-      : [TEXT.isThere(about), " ", reply(TEXT.yes, "present", "y"), " ", reply(TEXT.no, "absent", "x")];
+      : [TEXT.isThere(about), reply(TEXT.yes, "present", "y"), reply(TEXT.no, "absent", "x")];
     $("why").replaceChildren(...parts);
   };
   const answerTag = async (state) => {

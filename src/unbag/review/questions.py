@@ -198,7 +198,9 @@ def next_questions(
     about_tags: list[Question] = []
     if strategy == "tag" or (strategy == "default" and tags is not None):
         table = None if tags is True else tags
-        about_tags = tag_questions(beliefs, innermost.classes_, bags.ids, table, choice)
+        about_tags = tag_questions(
+            beliefs, innermost.classes_, bags.ids, table, choice, everywhere=strategy == "tag"
+        )
     if strategy == "default":
         found = choice.default(about_tags)
     elif strategy == "tag":
@@ -532,13 +534,18 @@ def tag_questions(
     ids: NDArray[Any],
     table: ArrowTable | None,
     choice: Choice,
+    *,
+    everywhere: bool,
 ) -> list[Question]:
     """Return questions whether classes are in bags: unknown tags, and those that look wrong.
 
     At most one per bag, with the highest gain. Bags that are taken are left out, and tags that an
-    answer about an instance has settled.
+    answer about an instance has settled. So are, unless they are asked for `everywhere`, the tags
+    of bags in which nobody has looked: there, instances tell more.
     """
     is_asked = beliefs.problem.y[:, : len(classes)] == -1
+    if not everywhere:
+        is_asked[is_asked.all(axis=1)] = False
     doubt = _rough_doubt(beliefs)[:, : len(classes)] * is_asked
     presence = np.full(is_asked.shape, np.nan)
     if table is not None:
