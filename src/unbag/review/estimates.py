@@ -123,7 +123,7 @@ def estimate_errors(
     >>> known[asked.instances] = made.instance_labels[asked.instances]
     >>> found = estimate_errors(model, made.bags, made.y, known, asked.instances)
     >>> f"{found.share:.0%}, between {found.low:.0%} and {found.high:.0%}"
-    '17%, between 9% and 27%'
+    '16%, between 9% and 26%'
 
     Here the truth is known:
 
