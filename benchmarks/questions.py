@@ -241,7 +241,7 @@ def main():
     console.print(shown)
     if given.figure:
         drawn(TARGETS, ledger)
-    save("review", {"machine": machine(), "results": results}, console)
+    save("questions", {"machine": machine(), "results": results}, console)
 
 
 if __name__ == "__main__":

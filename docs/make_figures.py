@@ -1,10 +1,11 @@
-"""Draw the figures of README and the documentation: ``python docs/make_figures.py``.
+"""Draw the figures of README and the documentation: ``python docs/make_figures.py [NAME ...]``.
 
-The picture of the report needs Chromium, and is left as it is where there is none.
+Pictures of pages need Chromium, and are left as they are where there is none.
 """
 
 import shutil
 import subprocess
+import sys
 import tempfile
 from doctest import DocTestParser
 from importlib.util import find_spec
@@ -123,7 +124,7 @@ def report():
     labels = LabelSets(data.y, data.class_names)
     page = render(ORLogisticRegression().fit(bags, labels), bags, labels)
     # What stands above, and the bar of links that stays in sight, would be all that is seen.
-    cut = "<style>header, nav, #data, #classes { display: none; }</style></head>"
+    cut = "<style>header, nav, #data, #classes, #evaluation { display: none; }</style></head>"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "report.html")
         path.write_text(page.replace("</head>", cut, 1))
@@ -135,6 +136,34 @@ def report():
             ],
             check=True, capture_output=True,
         )  # fmt: skip
+
+
+def review(waits="document.querySelectorAll('#instances .spectrogram').length > 2"):
+    """Take pictures of the page of a review: of calls, after an answer; wide, and on a phone."""
+    # What drives a browser in the tests.
+    sys.path.insert(0, str(README.parent / "tests"))
+    from review.browser import CHROMIUM, DRIVER, Browser
+    from review.command import Command
+
+    if CHROMIUM is None or DRIVER is None:
+        print("There is no Chromium: the pictures of a review are as they were.")
+        return
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made, "demo")
+        unbag = [sys.executable, "-m", "unbag.cli"]
+        subprocess.run([*unbag, "demo", "audio", "-o", folder], check=True, capture_output=True)
+        (folder / "birds.unbag").rename(folder / "m.unbag")
+        options = ("--media-root", str(folder / "recordings"), "--refit-every", "0")
+        with Command(folder, *options, table="calls.parquet") as served:
+            for name, *window in (("review", 1200, 900), ("review_phone", 390, 844, True)):
+                with Browser(*window) as browser:
+                    browser.open(served.address)
+                    browser.wait(waits)
+                    browser.press("2" if name == "review" else "1")
+                    browser.wait("document.querySelector('#news').textContent !== ''")
+                    browser.wait("!document.querySelector('#news').textContent.startsWith('The')")
+                    browser.wait(waits)
+                    browser.picture(FIGURES / f"{name}.png")
 
 
 def first_look():
@@ -309,11 +338,10 @@ def save(figure, name, dpi=110):
 
 
 if __name__ == "__main__":
-    first_look()
-    from_bags_to_instances()
-    fit_curve()
-    how_sure()
-    digits()
-    signals()
-    pictures()
-    report()
+    drawings = (
+        first_look, from_bags_to_instances, fit_curve, how_sure, digits, signals, pictures, report,
+        review,
+    )  # fmt: skip
+    for draw in drawings:
+        if draw.__name__ in sys.argv[1:] or not sys.argv[1:]:
+            draw()

@@ -126,6 +126,23 @@ class AnyOf:
         return f"AnyOf({', '.join(map(repr, sorted(self.labels)))})"
 
 
+def group_name(labels: Iterable[Any], any_of: str = ANY_OF) -> str:
+    """Return a name for a group of labels, as tables write it.
+
+    Parameters
+    ----------
+    labels : iterable of str or number
+    any_of : str
+        What is written between them.
+
+    Examples
+    --------
+    >>> group_name({"owl", "hawk"})
+    'hawk/owl'
+    """
+    return any_of.join(sorted(map(str, labels)))
+
+
 def normal_spelling(label: Any) -> Any:
     """Return a string without spaces around it and with its letters composed (NFC).
 
@@ -371,6 +388,29 @@ class Tagging:
             if strange:
                 others[label] = list(dict.fromkeys(strange))
         return groups, others
+
+    def names_of_groups(
+        self, labels: Collection[str], classes: Collection[str]
+    ) -> "dict[frozenset[str], str]":
+        """Return what a table calls groups, by their classes.
+
+        Parameters
+        ----------
+        labels : collection of str
+            All that the table has.
+        classes : collection of str
+            Those of a model.
+
+        Examples
+        --------
+        >>> names = Tagging.of(any_of="/").names_of_groups(["owl/hawk"], ["hawk", "owl"])
+        >>> names[frozenset(["hawk", "owl"])]
+        'owl/hawk'
+        """
+        if not self.names_groups:
+            return {}
+        groups, _ = self.groups_among(labels, classes)
+        return {frozenset(members): name for name, members in reversed(groups.items()) if members}
 
     def _meant(self, part, known):
         """Return the classes that a part of a group stands for, and what is no class of them."""
@@ -745,9 +785,7 @@ def write_cell(
         for each in labels
         if each != EVERY_LABEL and not isinstance(each, AnyOf)
     )
-    groups = sorted(
-        any_of.join(sorted(map(str, each.labels))) for each in labels if isinstance(each, AnyOf)
-    )
+    groups = sorted(group_name(each.labels, any_of) for each in labels if isinstance(each, AnyOf))
     for name, _ in [*pairs, *((name, "") for name in groups)]:
         is_word = name.casefold() in (NO_LABEL, ANY_LABEL)
         check(

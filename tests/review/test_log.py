@@ -185,3 +185,32 @@ def test_tags_are_corrected_and_new_classes_come_last():
 
 def test_a_log_lies_beside_its_table():
     assert log_beside("some/table.parquet").name == "table.parquet.answers.jsonl"
+
+
+@pytest.mark.parametrize("length", [1, 10, 17, 40, -1])
+def test_a_log_of_which_only_a_part_of_the_first_line_is_there_is_begun_anew(
+    begin, colours, length
+):
+    path = begin().log.path
+    whole = path.read_bytes()
+    path.write_bytes(whole[:length])
+    assert is_log(path)
+    with pytest.raises(DataError, match=r"holds no answer: its first line is incomplete"):
+        read_answers(path)
+    with AnswerLog(path, colours.bags, "colours.csv") as log:
+        assert path.read_bytes() == whole
+        [note] = log.notes(colours.bags)
+        assert "first line was incomplete" in note
+        appended(log)
+    with AnswerLog(path, colours.bags, "colours.csv") as log:
+        assert log.notes(colours.bags) == []
+        assert len(log.read.answers) == 1
+
+
+@pytest.mark.parametrize("content", [b"night,tags\n1,owl", b"night", b'{"tags": 1}'])
+def test_a_file_that_is_no_log_is_left_alone(tmp_path, colours, content):
+    path = tmp_path / "table.csv"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="not a log of answers"):
+        AnswerLog(path, colours.bags, "colours.csv")
+    assert path.read_bytes() == content

@@ -10,6 +10,7 @@ from review.browser import CHROMIUM, DRIVER, Browser
 from review.command import Command
 from unbag import Bags, LabelSets, ORLogisticRegression
 from unbag.io.answers import read_answers
+from unbag.review.asking import Question
 
 if CHROMIUM is None or DRIVER is None:
     pytest.skip("Chromium and chromedriver are not installed", allow_module_level=True)
@@ -231,3 +232,41 @@ def test_two_tabs_do_not_contradict_each_other(folder):
         browser.press("a")
         browser.wait(f"{NEWS}.startsWith('Saved: all')")
     assert [each["kind"] for each in lines(folder)] == ["label", "accept"]
+
+
+@pytest.mark.slow
+def test_tags_of_several_classes_and_questions_about_tags(begin, serve, colours):
+    """About ten seconds: a group is shown and struck, and a tag that is asked for is confirmed."""
+    indicator = colours.labels.indicator.copy()
+    indicator[4] = [0, 0, 1]
+    groups = [[[0, 1]] if b == 4 else [] for b in range(len(colours.bags))]
+    session = begin(labels=LabelSets(indicator, colours.labels.classes, groups=groups))
+    session.survey(choose=False)
+    b = next(b for b in range(len(colours.bags)) if (session.tags[b] == 1).sum() > 1)
+    label = session.names[int(session.tags[b].argmax())]
+    client = serve(session)
+    with Browser() as browser:
+        open_page(browser, client.server.address, 4)
+        assert browser.run(f"return {TAGS};") == [["red", "present"], ["blue or green", "present"]]
+        browser.click("#tags .tag:nth-child(2) button:last-child")
+        browser.wait(f"{NEWS}.startsWith('Saved: blue or green is struck out')")
+        assert browser.run(f"return {TAGS}[1][1];") == "absent"
+        suspected = {"bag": session.bags.ids[b], "class": label, "tagged": True, "p_wrong": 0.6}
+        session.suspicious[b, label] = suspected
+        session._questions = [Question(-1, b, 9.0, 1.0, "tag", label)]
+        browser.press("n")
+        browser.wait("document.querySelector('#tag-present') !== null")
+        assert f"Is there {label} in this bag?" in browser.text("#why")
+        browser.press("y")
+        browser.wait(f"{NEWS}.startsWith('Saved: {label} is present')")
+        browser.wait("document.querySelector('#tag-present') === null")
+        assert session.done[-1].asked == "tag"
+        # What another page answers comes to the gallery.
+        browser.press("g")
+        browser.wait("document.querySelectorAll('#gallery .card').length > 1")
+        row = int(browser.run("return document.querySelector('#gallery .card').dataset.row;"))
+        bag = int(np.searchsorted(session.bags.offsets, row, side="right")) - 1
+        place = row - int(session.bags.offsets[bag])
+        client.answer(kind="label", bag=bag, instance=place, label="background")
+        browser.wait("document.querySelector('#gallery .pin')?.textContent.includes('background')")
+        assert browser.errors() == []

@@ -380,3 +380,16 @@ def test_tags_where_label_sets_may_be_wrong():
     gain, n_changed = beliefs.expected_of_tags(*pair, presence)
     assert gain > 0
     assert n_changed >= 0
+
+
+def test_tags_that_look_wrong_have_a_share_of_a_round_and_unseen_bags_have_none(model):
+    doubt = check_labels(ORLogisticRegression(), MADE.bags, LABELS, random_state=0)
+    found = next_questions(model, MADE.bags, LABELS, None, "default", 20, 0, tags=doubt)
+    asked = found.strategies == "tag"
+    assert 2 <= asked.sum() < 20
+    assert len(set(found.bags.tolist())) >= 19
+    y = LABELS.indicator.copy()
+    y[:20] = -1
+    unseen = next_questions(model, MADE.bags, y, None, "default", 20, 0, tags=True)
+    assert not (unseen.strategies == "tag").any()
+    assert len(next_questions(model, MADE.bags, y, None, "tag", 5, tags=True)) == 5

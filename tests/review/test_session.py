@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from oracle import enumerate_bag
+from toys import make_colours
 from unbag import BagContext, BagPipeline, Bags, LabelSets, ORLogisticRegression
 from unbag.io import DataError
 from unbag.review.session import Refused, Session
@@ -441,3 +442,100 @@ def test_a_long_bag_is_answered_in_a_table_of_many(tmp_path):
                 times.append(perf_counter() - started)
             seconds.append(np.median(times[3:]))
     assert seconds[1] < 10 * seconds[0]
+
+
+def tag_question(session):
+    """A question whether a class is in a bag, as if it had just been chosen."""
+    tags = np.flatnonzero(session.tags[0] == 1)
+    session.suspicious[0, session.names[tags[0]]] = {
+        "bag": session.bags.ids[0], "class": session.names[tags[0]], "tagged": True, "p_wrong": 0.6,
+    }  # fmt: skip
+    return {"bag": 0, "label": session.names[tags[0]]}
+
+
+def test_a_tag_that_was_skipped_is_not_asked_again_after_a_restart(begin):
+    session = begin()
+    session.survey()
+    asked = tag_question(session)
+    assert session._is_tag_open(*asked.values())
+    session.answer({"kind": "skip", **asked})
+    assert not session._is_tag_open(*asked.values())
+    again = begin()
+    tag_question(again)
+    assert not again._is_tag_open(*asked.values())
+    again.answer({"kind": "undo", "answer": 1})
+    assert again._is_tag_open(*asked.values())
+
+
+def test_that_a_suspicious_tag_is_right_is_an_answer(begin):
+    session = begin()
+    asked = tag_question(session)
+    found = session.answer({"kind": "tag", **asked, "state": "present", "asked": "tag"})
+    assert found["answer"] == 1
+    assert not session._is_tag_open(*asked.values())
+    again = begin()
+    tag_question(again)
+    assert not again._is_tag_open(*asked.values())
+    # Where nobody has asked, it says nothing.
+    other = {**asked, "bag": 1, "label": session.names[int(session.tags[1].argmax())]}
+    assert session.answer({"kind": "tag", **other, "state": "present"})["answer"] is None
+
+
+def test_tags_that_look_wrong_are_asked_by_themselves(begin):
+    """Tags of which no instance is, in bags of one class."""
+    bags, y = make_colours(np.random.default_rng(1), n_bags=60, spread=0.6)
+    y = y.copy()
+    wrong = np.flatnonzero((y.sum(axis=1) == 1) & (bags.sizes > 2))[:3]
+    added = [int(np.flatnonzero(y[b] == 0)[0]) for b in wrong]
+    y[wrong, added] = 1
+    bags, labels = Bags(bags.X, bags.offsets), LabelSets(y, ["blue", "green", "red"])
+    model = ORLogisticRegression(background=False).fit(bags, labels)
+    session = begin(bags=bags, labels=labels, model=model)
+    session.survey()
+    assert not any(each.label for each in session._questions)
+    session.check_tags()
+    suspected = {(int(b), session.names[c]) for b, c in zip(wrong, added, strict=True)}
+    assert suspected & session.suspicious.keys()
+    asked = {(each.bag, each.label) for each in session._questions if each.label}
+    assert asked
+    assert asked <= session.suspicious.keys()
+    b, label = min(asked)
+    session.answer({"kind": "tag", "bag": b, "label": label, "state": "absent", "asked": "tag"})
+    session.choose_questions()
+    assert (b, label) not in {(each.bag, each.label) for each in session._questions}
+
+
+def test_tags_of_few_bags_or_of_many_instances_are_not_checked(begin, colours, monkeypatch):
+    monkeypatch.setattr("unbag.review.asking.MOST_CHECKED", colours.bags.n_instances - 1)
+    monkeypatch.setattr("unbag.review.asking.check_labels", None)
+    session = begin()
+    session.check_tags()
+    assert session.suspicious == {}
+
+
+def test_an_answer_of_a_new_class_is_settled_before_the_next_fit(begin):
+    session = begin()
+    b, place = doubtful(session)
+    row = int(session.bags.offsets[b]) + place
+    before = session._wrong["share"]
+    session.answer({"kind": "class", "bag": b, "instance": place, "label": "violet"})
+    session.choose_questions()
+    assert row not in [each.instance for each in session._questions]
+    # It was the least certain of all, and is counted no longer.
+    assert session._wrong["share"] < before
+    assert all(session.pins[each.instance] == -1 for each in session._questions if not each.label)
+
+
+def test_the_gallery_shows_what_others_have_answered(begin):
+    first, second = begin(), begin()
+    for session in (first, second):
+        session.survey(choose=False)
+    shown = first.gallery("red", "typical", 0, 5)["instances"][0]
+    second.answer(
+        {"kind": "label", "bag": shown["bag"], "instance": shown["place"], "label": "blue"}
+    )
+    first.take_in_others()
+    rows = [each["row"] for each in first.gallery("red", "typical", 0, 1000)["instances"]]
+    assert shown["row"] not in rows
+    found = first.gallery("blue", "typical", 0, 1000)["instances"]
+    assert [each["pin"] for each in found if each["row"] == shown["row"]] == ["blue"]

@@ -149,6 +149,14 @@ def places(data: BagTable) -> Any:
     return places_of(first, last, found_band(data))
 
 
+def group_names(data: BagTable, classes: Any) -> dict[frozenset[str], str]:
+    """Return what a table calls groups of classes, by these."""
+    if data.labels is None:
+        return {}
+    labels = [str(each) for each in data.labels.classes.tolist()]
+    return data.roles.tagging.names_of_groups(labels, [str(each) for each in classes])
+
+
 def signal_layout(data: BagTable) -> Any:
     """Return how tables of signals are read that windows were cut from; None if they were not."""
     from unbag.io.extracted import extracted_facts
@@ -211,7 +219,7 @@ def report(
             "written by": f"unbag {header['versions'].get('unbag', 'of an unknown version')}",
             **({} if tuning is None else {"settings chosen by fit": described(tuning)}),
         },
-        suspicious=suspicious,
+        suspicious=suspicious, group_names=group_names(data, fitted.classes_),
     )  # fmt: skip
     messages.result(
         {"output": str(output), "bags": len(data.bags), "instances": data.bags.n_instances,

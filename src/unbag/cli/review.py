@@ -11,13 +11,12 @@ import typer
 
 from unbag._extras import require
 from unbag._files import check, check_outputs
-from unbag._messages import argument
 from unbag.io import Roles
 from unbag.io.answers import log_beside
 
 from . import options as o
 from .console import messages, progress
-from .evaluate import places, signal_layout
+from .evaluate import group_names, places, signal_layout
 
 if TYPE_CHECKING:
     from unbag.io import BagTable
@@ -90,11 +89,6 @@ def review(
         f"{model}: {type(fitted.model).__name__} gives instances no probabilities, and cannot be "
         "reviewed: fit a model that does, such as a linear one.",
     )
-    check(
-        labels is None or labels.groups is None,
-        f"{data.path}: labels name groups of classes, which a review does not know yet. Pass "
-        f"{argument('ignore_labels', True)}, or a table whose labels name classes.",
-    )
     if export:
         check(path.exists(), f"{path} does not exist: nothing has been answered yet.")
         check_outputs(export, [path])
@@ -102,12 +96,12 @@ def review(
     bags = without_truth(data.bags)
     with AnswerLog(path, bags, data.path) as answers:
         # Ids say more surely whether rows have changed places.
-        notes = answers.read.notes(bags if ids is None else None)
+        notes = answers.notes(bags if ids is None else None)
         for note in notes:
             messages.warn(note)
         session = Session(
             fitted, bags, labels, answers, known=data.known, ids=ids,
-            delimiter=data.roles.delimiter,
+            delimiter=data.roles.delimiter, group_names=group_names(data, fitted.classes_),
         )  # fmt: skip
         if export:
             write_exports(export, session, data, media_root)
@@ -179,6 +173,7 @@ def serve(
         session.survey()
         # What was answered before teaches the model first.
         refitting.start_if_due()
+        session.check_tags()
 
     threading.Thread(target=begin, name="survey", daemon=True).start()
     if opens:
@@ -187,6 +182,8 @@ def serve(
             webbrowser.open_new_tab(server.address)
     try:
         server.run()
+        # It ends by a signal, whose exception may have been lost where none can be raised.
+        raise KeyboardInterrupt
     finally:
         session.stop()
         refitting.stop()

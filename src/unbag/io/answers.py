@@ -22,6 +22,7 @@ from unbag._files import DataError, PathLike, check, existing_file, parsed_json,
 from unbag._messages import shortened
 from unbag.bags import Bags
 from unbag.labels import LabelSets
+from unbag.tagging import group_name
 
 #: What a log is called, beside its table.
 SUFFIX = ".answers.jsonl"
@@ -96,6 +97,8 @@ class Answer:
         Why the question was asked: the strategy that chose it.
     skipped : int or None
         The instance that was skipped: its number in the bag.
+    skipped_tag : str or None
+        The tag that was asked for and skipped.
     """
 
     number: int
@@ -109,6 +112,7 @@ class Answer:
     undoes: int | None = None
     asked: str | None = None
     skipped: int | None = None
+    skipped_tag: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return what a line of the log holds."""
@@ -124,8 +128,9 @@ class Answer:
         for name in ("classes", "undoes", "asked"):
             if value := getattr(self, name):
                 line[name] = list(value) if name == "classes" else value
-        if self.skipped is not None:
-            line["skipped"] = self.skipped
+        for name in ("skipped", "skipped_tag"):
+            if (value := getattr(self, name)) is not None:
+                line[name] = value
         return line
 
 
@@ -270,9 +275,20 @@ def is_log(path: PathLike) -> bool:
     """Return whether a file begins as a log of answers does."""
     try:
         with open(path, "rb") as file:
-            return _is_header(_object(file.readline(4096)))
+            line = file.readline(4096)
+            return is_torn_header(line) or _is_header(_object(line))
     except OSError:
         return False
+
+
+def is_torn_header(content: bytes) -> bool:
+    """Return whether a file holds nothing but the beginning of the first line of a log.
+
+    Nothing was confirmed then.
+    """
+    begin = f'{{"{MARK}"'.encode()
+    is_begun = bool(content) and (content.startswith(begin) or begin.startswith(content))
+    return is_begun and b"\n" not in content
 
 
 def _is_header(line: dict[str, Any] | None) -> bool:
@@ -295,6 +311,11 @@ def read_answers(path: PathLike) -> ReadAnswers:
         content = path.read_bytes()
     except OSError as error:
         raise unreadable(path, error) from error
+    check(
+        not is_torn_header(content),
+        f"{path} holds no answer: its first line is incomplete, as after a crash. unbag review "
+        "begins it anew.",
+    )
     lines = content.split(b"\n")
     last = lines.pop()
     header = _object(lines[0]) if lines else None
@@ -344,7 +365,7 @@ def _answer(line: dict[str, Any]) -> Answer:
         _whole(line["answer"]), _word(line["time"]), _number(line["seconds"]), _word(line["kind"]),
         _text(line.get("bag")), labels, tags, tuple(map(_word, line.get("classes", ()))),
         None if undoes is None else _whole(undoes), _text(line.get("asked")),
-        None if skipped is None else _whole(skipped),
+        None if skipped is None else _whole(skipped), _text(line.get("skipped_tag")),
     )  # fmt: skip
 
 
@@ -429,7 +450,9 @@ def corrected_tags(
 ) -> LabelSets | None:
     """Return label sets with the changes that people made to the tags of bags.
 
-    Classes that are new come last. Bags that are not among `bags` are left out.
+    Classes that are new come last. Bags that are not among `bags` are left out. A tag may be a
+    group of classes, by the name that `unbag.tagging.group_name` gives it: if it is struck out, its
+    classes are absent where nothing else names them.
 
     Examples
     --------
@@ -446,13 +469,31 @@ def corrected_tags(
         labels = LabelSets(np.empty((len(bags), 0), dtype=np.int8), np.array([], str), open_bags)
     names = [str(name) for name in labels.classes.tolist()]
     column_of = {name: column for column, name in enumerate(names)}
-    new = sorted({label for _, label in tags} - column_of.keys())
+    number_of = {str(name): b for b, name in enumerate(bags.ids.tolist())}
+    groups = [[] for _ in range(len(bags))] if labels.groups is None else labels.groups.to_lists()
+    named = {group_name(names[c] for c in group) for of_bag in groups for group in of_bag}
+    of_groups = {key: state for key, state in tags.items() if key[1] in named - column_of.keys()}
+    new = sorted({label for _, label in tags.keys() - of_groups.keys()} - column_of.keys())
     column_of |= {name: len(names) + place for place, name in enumerate(new)}
     added = np.where(labels.open, -1, 0).astype(np.int8)
     indicator = np.hstack([labels.indicator, np.repeat(added[:, None], len(new), axis=1)])
-    number_of = {str(name): b for b, name in enumerate(bags.ids.tolist())}
+    for (bag, label), state in of_groups.items():
+        if (b := number_of.get(bag)) is not None and state != "present":
+            _take_out(groups[b], label, names, indicator[b], is_absent=state == "absent")
     for (bag, label), state in tags.items():
-        if (b := number_of.get(bag)) is not None:
+        if (b := number_of.get(bag)) is not None and label in column_of:
             indicator[b, column_of[label]] = STATES[state]
     classes = labels.classes if not new else np.array([*names, *new], dtype=object).astype(str)
-    return LabelSets(indicator, classes, labels.open)
+    return LabelSets(indicator, classes, labels.open, groups)
+
+
+def _take_out(
+    groups: list[list[int]], label: str, names: list[str], states: Any, *, is_absent: bool
+) -> None:
+    """Take a group out of those of a bag; if it is absent, so are its classes."""
+    struck = [group for group in groups if group_name(names[c] for c in group) == label]
+    groups[:] = [group for group in groups if group not in struck]
+    left = {c for group in groups for c in group}
+    for c in {c for group in struck for c in group} - left:
+        if is_absent and states[c] == -1:
+            states[c] = 0

@@ -22,8 +22,8 @@ def render(model: Any, bags: Bags, labels: LabelSets | None = None, **options: A
     model, bags, labels
         As in `unbag.report.content.content`.
     **options
-        ``media``, ``media_root``, ``places``, ``layout``, ``title``, ``settings`` and
-        ``suspicious``, as there.
+        ``media``, ``media_root``, ``places``, ``layout``, ``title``, ``settings``,
+        ``suspicious`` and ``group_names``, as there.
 
     Returns
     -------
@@ -42,7 +42,9 @@ def render(model: Any, bags: Bags, labels: LabelSets | None = None, **options: A
     return template.render(
         **content(model, bags, labels, **options),
         policy=content_security_policy(script),
-        style=(here / "page.css").read_text(encoding="utf-8"),
+        style="".join(
+            (here / name).read_text(encoding="utf-8") for name in ("bag.css", "page.css")
+        ),
         script=script,
     )
 

@@ -1,6 +1,6 @@
 """The content of a report, as plain values for the template."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ from unbag.io.annotated import Status, free_name
 from unbag.labels import LabelSets, doubtful_names
 from unbag.tagging import BACKGROUND_NAME
 
+from .bag_view import timeline, views_of
 from .charts import calibration_chart, histogram, line_chart, number
 from .clips import Place
 from .media import OUTSIDE, Media
@@ -73,6 +74,7 @@ def content(
     title: str = "Report",
     settings: dict[str, str] | None = None,
     suspicious: "pa.Table | None" = None,
+    group_names: Mapping[frozenset[str], str] | None = None,
 ) -> dict[str, Any]:
     """Compute everything that a report shows.
 
@@ -98,6 +100,8 @@ def content(
         How the model was fitted, for the last section.
     suspicious : pyarrow.Table, optional
         The result of `unbag.check_labels` for these bags.
+    group_names : mapping of frozenset of str to str, optional
+        What the table calls groups of classes, by these: see `Tagging.names_of_groups`.
 
     Warns
     -----
@@ -115,7 +119,9 @@ def content(
     known_answers = None if truth is None else Answers(model, bags, labels, truth)
     recordings = np.repeat(bags.ids, bags.sizes).astype(str).tolist() if layout else None
     shown_media = Media(media, media_root, places, layout, recordings)
-    described = ambiguous_bags(model, bags, labels, answers, truth, shown_media)
+    described = ambiguous_bags(
+        model, bags, labels, answers, truth, shown_media, group_names=group_names
+    )
     examples = class_examples(model, answers, shown_media) if places is not None else []
     shown_media.draw()
     warn_of_gaps(shown_media)
@@ -334,6 +340,8 @@ def ambiguous_bags(
     answers: Annotations,
     truth: Truth,
     media: Media,
+    *,
+    group_names: Mapping[frozenset[str], str] | None = None,
 ) -> list[dict[str, Any]]:
     """Describe the bags with the most expected mistakes."""
     bag_of_instance = np.repeat(np.arange(len(bags)), bags.sizes)
@@ -345,11 +353,15 @@ def ambiguous_bags(
         tags = None if labels is None else labels[[b]]
         names = column_texts(model, tags)
         proba = told_probabilities(model, one, tags, len(names))
-        first = int(bags.offsets[b])
+        first, last = int(bags.offsets[b]), int(bags.offsets[b + 1])
+        expected = dict(zip(names.tolist(), proba.sum(axis=0).tolist(), strict=True))
+        places = [] if media.places is None else media.places[first:last]
         described.append(
             {
                 "id": str(bags.ids[b]),
-                "labels": None if labels is None else bag_labels(labels, b),
+                "tags": None if tags is None else views_of(tags, 0, expected, group_names),
+                "open": tags is not None and bool(tags.open[0]),
+                "timeline": timeline(places),
                 "mistakes": float(mistakes[b]),
                 "impossible": bool(answers.impossible[b]),
                 "size": int(bags.sizes[b]),
@@ -399,13 +411,6 @@ def suspicious_labels(found: "pa.Table") -> list[dict[str, Any]]:
         {**row, "bag": str(row["bag"]), "class": class_text(row["class"])}
         for row in found.slice(0, MOST_SUSPICIOUS).to_pylist()
     ]
-
-
-def bag_labels(labels: LabelSets, b: int) -> list[str]:
-    """List the labels of a bag; unknown labels have a question mark."""
-    states = labels.indicator[b]
-    present = [str(name) for name in labels.classes[states == 1]]
-    return present + [f"?{name}" for name in labels.classes[states == -1]]
 
 
 def instance(

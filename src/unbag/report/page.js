@@ -39,6 +39,15 @@
     });
   }
 
+  // In a time line, each mark leads to its instance.
+  for (const mark of document.querySelectorAll(".timeline [data-place]")) {
+    mark.addEventListener("click", () => {
+      const bag = mark.closest(".bag");
+      const shown = bag.querySelector(`li[data-place="${mark.dataset.place}"]`);
+      if (shown !== null) shown.focus();
+    });
+  }
+
   // A table that is wider than the window says so.
   const hint = () => {
     for (const table of document.querySelectorAll(".scroll")) {

@@ -1,16 +1,22 @@
 """What a review asks next, and how many labels it takes to be wrong: for `Session`.
 
-All that `unbag.review.questions` and `unbag.review.estimates` answer comes through here.
+All that `unbag.review.questions`, `unbag.review.estimates` and `unbag.checking` answer comes
+through here.
 """
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from unbag.bags import Bags
+from unbag.checking import check_labels
+from unbag.estimators import ORLogisticRegression
 from unbag.labels import LabelSets
+from unbag.tagging import BACKGROUND_NAME
 
 from .estimates import estimate_errors
 from .questions import next_questions
@@ -19,6 +25,10 @@ from .questions import next_questions
 N_QUESTIONS = 40
 #: Share of the questions that are asked at random, so that errors are estimated without a bias.
 RANDOM_SHARE = 0.1
+#: Tags are checked by so many fits, in tables of at most so many instances.
+CHECK_FOLDS, MOST_CHECKED = 5, 20_000
+#: Labels of bags that are wrong with that probability are suspicious; the worst of them are asked.
+SUSPICIOUS, MOST_SUSPICIOUS = 0.3, 500
 #: Why a question is asked that is there to estimate errors.
 RANDOM = "random"
 
@@ -73,16 +83,23 @@ def ordered_questions(
     *,
     asked: Sequence[int] = (),
     seed: int = 0,
+    suspicious: Sequence[dict[str, Any]] = (),
 ) -> list[Question]:
     """Return what to ask next, best first.
 
     `asked` are the rows that were answered since the model was fitted: their bags can wait.
+    `suspicious` are labels of bags that look wrong, as `suspicious_tags` has them.
     """
     # Of bags that nobody has looked at, everything is unknown: there instances are asked for.
     has_doubtful_tags = (labels.optional.any(axis=1) & ~labels.open).any()
+    tags: Any = True if has_doubtful_tags else None
+    if suspicious:
+        import pyarrow as pa
+
+        tags = pa.Table.from_pylist(list(suspicious))
     found = next_questions(
         model, bags, labels, known, n_questions=N_QUESTIONS, random_state=seed,
-        asked=np.asarray(asked, dtype=np.intp), tags=True if has_doubtful_tags else None,
+        asked=np.asarray(asked, dtype=np.intp), tags=tags,
     )  # fmt: skip
     columns = (
         found.instances, found.bags, found.gains, found.changes, found.strategies, found.classes,
@@ -122,10 +139,12 @@ def share_of_wrong_labels(
     labels: LabelSets,
     known: NDArray[np.object_],
     answers: Sequence[RandomAnswer],
+    part: float = 1.0,
 ) -> dict[str, Any]:
     """Return the share of labels that is expected to be wrong, those of people being right.
 
-    ``low`` and ``high`` hold it with a probability of 90 %.
+    ``low`` and ``high`` hold it with a probability of 90 %. The bags have that `part` of the
+    instances; the others are right.
     """
     found = estimate_errors(
         model, bags, labels, known, [each.row for each in answers],
@@ -133,6 +152,35 @@ def share_of_wrong_labels(
         was_wrong=[each.was_wrong for each in answers],
     )  # fmt: skip
     return {
-        "share": round(float(found.share), 4), "low": round(float(found.low), 4),
-        "high": round(float(found.high), 4), "random": len(answers),
-    }  # fmt: skip
+        **{name: round(part * float(getattr(found, name)), 4) for name in ("share", "low", "high")},
+        "random": len(answers),
+    }
+
+
+def suspicious_tags(
+    model: Any,
+    bags: Bags,
+    labels: LabelSets,
+    known: NDArray[np.object_],
+    progress: Callable[[int, int], object] | None = None,
+) -> list[dict[str, Any]]:
+    """Return the labels of bags that look wrong, the most suspicious first.
+
+    They are rows of `check_labels`. A model that is not linear would take long: then a linear one
+    checks them. Large tables are not checked, nor those of fewer bags than folds.
+    """
+    if len(bags) < CHECK_FOLDS or bags.n_instances > MOST_CHECKED:
+        return []
+    is_linear = isinstance(model.model, ORLogisticRegression)
+    estimator: Any = clone(model) if is_linear else ORLogisticRegression()
+    if not is_linear:
+        known = known.copy()
+        known[known == BACKGROUND_NAME] = None
+    with warnings.catch_warnings():
+        # The model has said them when it was fitted.
+        warnings.simplefilter("ignore")
+        found = check_labels(
+            estimator, bags, labels, cv=CHECK_FOLDS, random_state=0, progress=progress, known=known
+        )
+    rows = found.slice(0, MOST_SUSPICIOUS).to_pylist()
+    return [row for row in rows if row["p_wrong"] >= SUSPICIOUS]

@@ -169,7 +169,7 @@ class Beliefs:
         answered = scores[own, columns]
         scores[own] = -np.inf
         scores[own, columns] = answered
-        problem = self._problem(copied, starts, self.problem.y[bags])
+        problem = self._problem(bags, self.problem.y[bags])
         found = problem.infer(scores, on_impossible="relax", on_intractable="relax", **self.rates)
         is_open = self.is_open[copied]
         is_open[own] = False
@@ -217,8 +217,8 @@ class Beliefs:
         """Compute the probability that classes occur in bags, where no tag says so."""
         presence = np.empty(len(bags))
         for part in self._runs(bags):
-            copied, starts = self._copies(bags[part])
-            whole = self._problem(copied, starts, self.problem.y[bags[part]]).infer(
+            copied, _ = self._copies(bags[part])
+            whole = self._problem(bags[part], self.problem.y[bags[part]]).infer(
                 self.scores[copied], on_intractable="relax", **self.rates
             )
             without = self._absent(bags[part], columns[part]).log_likelihood
@@ -265,7 +265,7 @@ class Beliefs:
 
     def _present(self, bags: NDArray[np.intp], columns: NDArray[np.intp]) -> Inference:
         """Infer copies of bags in which one class each occurs for certain."""
-        copied, starts = self._copies(bags)
+        copied, _ = self._copies(bags)
         y, each = self.problem.y[bags], np.arange(len(bags))
         y[each, columns] = 1
         rates = dict(self.rates)
@@ -273,7 +273,7 @@ class Beliefs:
             # This tag is no mistake.
             rates["false"] = np.tile(np.asarray(rates["false"], dtype=float), (len(bags), 1))
             rates["false"][each, columns] = 0.0
-        return self._problem(copied, starts, y).infer(
+        return self._problem(bags, y).infer(
             self.scores[copied], on_impossible="relax", on_intractable="relax", **rates
         )
 
@@ -284,7 +284,7 @@ class Beliefs:
         scores[np.arange(len(copied)), np.repeat(columns, np.diff(starts))] = -np.inf
         # An optional class that no instance can have: no rate of wrong tags brings it back.
         y[np.arange(len(bags)), columns] = -1
-        return self._problem(copied, starts, y).infer(scores, on_intractable="relax", **self.rates)
+        return self._problem(bags, y).infer(scores, on_intractable="relax", **self.rates)
 
     # Copies of bags.
 
@@ -294,12 +294,14 @@ class Beliefs:
         starts = offsets_of(sizes)
         return np.arange(starts[-1]) + np.repeat(self.offsets[bags] - starts[:-1], sizes), starts
 
-    def _problem(
-        self, copied: NDArray[np.intp], starts: NDArray[np.intp], y: NDArray[np.int8]
-    ) -> UnionProblem:
-        """Return copies of bags with these label sets, and the answers so far."""
-        pins = self.problem.instance_labels
-        return UnionProblem(starts, y, None if pins is None else pins[copied])
+    def _problem(self, bags: NDArray[np.intp], y: NDArray[np.int8]) -> UnionProblem:
+        """Return copies of bags with these label sets, their groups, and the answers so far."""
+        copied, starts = self._copies(bags)
+        pins, groups = self.problem.instance_labels, self.problem.groups
+        return UnionProblem(
+            starts, y, None if pins is None else pins[copied],
+            None if groups is None else groups[bags],
+        )  # fmt: skip
 
     def _runs(self, bags: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
         """Cut copies of bags into runs of about `ENTRIES_AT_ONCE`, and give their places."""

@@ -9,9 +9,10 @@ questions that were asked at random, by logistic calibration:
     logit p = shift + slope * logit q
 
 Few answers are enough, since the model has said how doubtful each label is. Their likelihood counts
-beside a prior, and the posterior of (shift, slope) is summed over a grid. The estimate is the mean
-of p over all instances that nobody has answered for. Its interval has two sources: what is not
-known of shift and slope, and chance, as each of these labels is right or wrong.
+beside a prior, and the posterior of (shift, slope) is summed over a grid, and over how often people
+are wrong. The estimate is the mean of p over all instances that nobody has answered for. Its
+interval has two sources: what is not known of shift and slope, and chance, as each of these labels
+is right or wrong.
 """
 
 from dataclasses import dataclass
@@ -31,9 +32,9 @@ from .beliefs import Beliefs
 #: The prior of the calibration: deviation of the shift; median of the slope, and deviation of its
 #: logarithm. A slope of 1 is a model that is as sure as it may be, and most are surer.
 SHIFT_DEVIATION = 0.4
-SLOPE_MEDIAN, SLOPE_DEVIATION = 0.6, 0.45
-#: How often people are taken to be wrong, so that no single slip counts as proof.
-SLIPS = 0.02
+SLOPE_MEDIAN, SLOPE_DEVIATION = 0.7, 0.35
+#: How often people may be wrong, each as probable as the others: no single slip counts as proof.
+SLIPS = (0.005, 0.02, 0.05, 0.1)
 #: How much more the number of errors varies than if they were independent: bags share them.
 OVERDISPERSION = 1.5
 #: Doubt is taken to be at least that, and at most one less it.
@@ -122,7 +123,7 @@ def estimate_errors(
     >>> known[asked.instances] = made.instance_labels[asked.instances]
     >>> found = estimate_errors(model, made.bags, made.y, known, asked.instances)
     >>> f"{found.share:.0%}, between {found.low:.0%} and {found.high:.0%}"
-    '17%, between 9% and 27%'
+    '16%, between 9% and 26%'
 
     Here the truth is known:
 
@@ -195,8 +196,12 @@ def _calibrated(
     deviations = np.stack(np.meshgrid(*steps), axis=-1).reshape(-1, 2)
     shift = SHIFT_DEVIATION * deviations[:, :1]
     slope = SLOPE_MEDIAN * np.exp(SLOPE_DEVIATION * deviations[:, 1:])
-    chance = SLIPS + (1.0 - 2.0 * SLIPS) * expit(shift + slope * _log_odds(doubts))
-    log_weight = np.log(np.where(wrongs, chance, 1.0 - chance)).sum(axis=1)
+    seen = expit(shift + slope * _log_odds(doubts))
+    log_weights = []
+    for slips in SLIPS:
+        chance = slips + (1.0 - 2.0 * slips) * seen
+        log_weights.append(np.log(np.where(wrongs, chance, 1.0 - chance)).sum(axis=1))
+    log_weight = np.logaddexp.reduce(log_weights, axis=0)
     log_weight -= 0.5 * (deviations**2).sum(axis=1)
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()

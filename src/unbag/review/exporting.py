@@ -11,6 +11,7 @@ from unbag._files import TABLES, PathLike, check, check_format, suffix_of, writt
 from unbag.io import BagTable, write_label_studio, write_raven
 from unbag.io.annotated import KNOWN_LABEL, Status, answer_names, known_label_column
 from unbag.io.annotated import written_columns as columns_of_annotate
+from unbag.io.answers import corrected_tags
 from unbag.io.bag_table import CHUNK_BYTES
 from unbag.io.roles import USUAL
 from unbag.io.writing import own_columns, write_rows
@@ -75,7 +76,8 @@ def write_corrected_table(path: PathLike, session: Session, table: BagTable) -> 
     written = {} if source is None else columns_of_annotate(source, table.roles)
     names = answer_names([*columns, KNOWN_LABEL], taken, written)
     new: dict[str, Any] = {names[name]: values for name, values in columns.items()}
-    cells = _tag_cells(session.label_sets(), table, new)
+    labels = corrected_tags(table.labels, table.bags, session.changed_tags())
+    cells = {} if labels is None else _tag_cells(labels, table, new)
     column = None if source is None else known_label_column(source)
     if column is None:
         new[names[KNOWN_LABEL]] = known

@@ -22,6 +22,7 @@ from unbag.io.answers import (
     ReadAnswers,
     check_same_bags,
     header_of,
+    is_torn_header,
     parsed_answers,
     read_answers,
 )
@@ -46,6 +47,8 @@ class AnswerLog:
     ----------
     read : ReadAnswers
         What the log held when it was opened.
+    was_torn : bool
+        Whether it held only a part of its first line, as after a crash, and was begun anew.
     n_answers : int
         How many lines with answers there are, those of other programs included.
     """
@@ -58,7 +61,12 @@ class AnswerLog:
             raise unwritable(path, error) from error
         try:
             with locked_file(self._descriptor):
-                if not os.fstat(self._descriptor).st_size:
+                begun = self.path.read_bytes()
+                self.was_torn: bool = is_torn_header(begun)
+                if self.was_torn:
+                    # A crash while the log was made: nobody has answered yet.
+                    os.ftruncate(self._descriptor, 0)
+                if not begun or self.was_torn:
                     self._write(_line(header_of(bags, table)))
                     sync_folder(self.path.resolve().parent)
                 self.read: ReadAnswers = read_answers(self.path)
@@ -72,6 +80,12 @@ class AnswerLog:
             self.close()
             raise
         self.n_answers: int = max((each.number for each in self.read.answers), default=0)
+
+    def notes(self, bags: Bags | None = None) -> list[str]:
+        """Say what was wrong with the log when it was opened; see `ReadAnswers.notes`."""
+        begun = f"{self.path}: its first line was incomplete, as after a crash, and is made anew; "
+        torn = [f"{begun}there was no answer."] if self.was_torn else []
+        return [*torn, *self.read.notes(bags)]
 
     def append(
         self, make: Callable[[int, str], Answer | None], take_in: Callable[[Answer], object]

@@ -61,11 +61,6 @@
     made.append(...children);
     return made;
   };
-  const svg = (name, attributes) => {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    return made;
-  };
   const key = (text) => element("kbd", { "aria-hidden": "true" }, text);
 
   // ---- Sound: one at a time, and none of what is no longer selected.
@@ -169,23 +164,24 @@
 
   // ---- The tags of the bag.
   const selectedLabel = () => bag?.instances[place]?.choices[choice]?.[0] ?? null;
+  const textOf = (label) => bag.tags.find((tag) => tag.label === label)?.text ?? label;
   const showTags = () => {
     const parts = bag.tags.map((tag) => {
       const isPresent = tag.state === "present";
       const state = TEXT.tagState[tag.state];
       const name = element("button", {
-        class: "name", type: "button", "aria-label": `${tag.label}, ${state}`,
-        onclick: () => selectLabel(tag.label),
-      }, tag.label, " ", element("small", { title: TEXT.about(tag.expected) }, `×${tag.expected.toFixed(1)}`));
+        class: "name", type: "button", "aria-label": `${tag.text}, ${state}`, title: tag.members.join(", "),
+        onclick: () => selectLabel(tag.members),
+      }, tag.text, " ", element("small", { title: TEXT.about(tag.expected) }, `×${tag.expected.toFixed(1)}`));
       const doubt = element("button", {
-        type: "button", "aria-label": isPresent ? TEXT.unsure(tag.label) : TEXT.sure(tag.label),
+        type: "button", "aria-label": isPresent ? TEXT.unsure(tag.text) : TEXT.sure(tag.text),
         onclick: () => answer({ kind: "tag", label: tag.label, state: isPresent ? "unknown" : "present" }),
       }, isPresent ? "?" : "✓");
       const strike = element("button", {
-        type: "button", "aria-label": TEXT.strike(tag.label),
+        type: "button", "aria-label": TEXT.strike(tag.text),
         onclick: () => answer({ kind: "tag", label: tag.label, state: "absent" }),
       }, "✕");
-      const isSelected = tag.label === selectedLabel();
+      const isSelected = tag.members.includes(selectedLabel());
       return element("span", { class: `tag ${tag.state}${isSelected ? " selected" : ""}` },
         name, doubt, ...(tag.state === "absent" ? [] : [strike]));
     });
@@ -199,33 +195,21 @@
 
   // ---- Where the instances lie in their recording.
   const showTimeline = () => {
-    const spans = bag.instances.filter((each) => each.span !== null && each.span[1] > each.span[0]);
     const line = $("timeline");
-    line.toggleAttribute("hidden", spans.length === 0);
-    if (spans.length === 0) return;
-    const [wide, high] = [1000, 72];
-    const end = Math.max(...spans.map((each) => each.span[1]));
-    const top = Math.max(...spans.map((each) => each.span[3] ?? 0));
-    line.setAttribute("viewBox", `0 0 ${wide} ${high}`);
-    line.setAttribute("preserveAspectRatio", "none");
-    line.setAttribute("aria-label", TEXT.timeline(spans.length, end.toFixed(1)));
-    line.replaceChildren(...spans.map((each) => {
-      const [start, last, low, upper] = each.span;
-      const y = upper === null || top === 0 ? 8 : high - 6 - (upper / top) * (high - 12);
-      const bottom = low === null || top === 0 ? high - 8 : high - 6 - (low / top) * (high - 12);
-      const rect = svg("rect", {
-        x: (start / end) * wide, width: Math.max(((last - start) / end) * wide, 3),
-        y, height: Math.max(bottom - y, 3), rx: 2, "data-place": each.place,
-      });
-      rect.addEventListener("click", () => select(each.place));
-      return rect;
-    }));
+    const drawing = bag.timeline === null ? null : parsedDrawing(bag.timeline.drawing);
+    line.hidden = drawing === null;
+    if (drawing === null) return;
+    line.setAttribute("aria-label", TEXT.timeline(bag.timeline.n_instances, bag.timeline.seconds.toFixed(1)));
+    for (const mark of drawing.children) {
+      mark.addEventListener("click", () => select(Number(mark.dataset.place)));
+    }
+    line.replaceChildren(drawing);
     markTimeline();
   };
   const markTimeline = () => {
-    for (const rect of $("timeline").children) {
-      const each = bag.instances[Number(rect.dataset.place)];
-      rect.setAttribute("class", each.place === place ? "selected" : each.pin !== null ? "pinned" : "");
+    for (const mark of $("timeline").querySelectorAll("[data-place]")) {
+      const each = bag.instances[Number(mark.dataset.place)];
+      mark.setAttribute("class", each.place === place ? "selected" : each.pin !== null ? "pinned" : "");
     }
   };
 
@@ -344,9 +328,9 @@
     markTimeline();
     focusSelected();
   };
-  const selectLabel = (name) => {
+  const selectLabel = (names) => {
     const choices = bag.instances[place]?.choices ?? [];
-    const found = choices.findIndex(([label]) => label === name);
+    const found = choices.findIndex(([label]) => names.includes(label));
     if (found < 0) return;
     choice = found;
     showChoices();
@@ -362,14 +346,31 @@
   const openBag = async (number, wanted = 0, why = null, about = null) => {
     stopSound();
     const found = await ask(`api/bags/${number}`);
-    asked = why === null ? null : { why, place: wanted };
+    asked = why === null ? null : { why, place: wanted, about };
     suggestion = null;
-    $("why").textContent = about !== null ? TEXT.isThere(about) : why === null ? "" : TEXT.asked[why] ?? why;
+    showWhy();
     showBag(found, true);
     place = -1;
     select(wanted);
-    if (about !== null) selectLabel(about);
+    if (about !== null) selectLabel([about]);
     shownSince = performance.now();
+    showNext();
+  };
+  const showWhy = () => {
+    const about = asked?.about ?? null;
+    const reply = (text, state, shortcut) => element("button", {
+      type: "button", id: `tag-${state}`, onclick: () => answerTag(state),
+    }, text, " ", key(shortcut));
+    const parts = about === null
+      ? [asked === null ? "" : TEXT.asked[asked.why] ?? asked.why]
+      : [TEXT.isThere(about), reply(TEXT.yes, "present", "y"), reply(TEXT.no, "absent", "x")];
+    $("why").replaceChildren(...parts);
+  };
+  const answerTag = async (state) => {
+    const about = asked?.about ?? null;
+    if (about === null) return;
+    if (await answer({ kind: "tag", label: about, state, asked: asked.why }) === null) return;
+    select(place);
     showNext();
   };
   const next = async () => {
@@ -401,7 +402,7 @@
       const sent = { seconds, ...given };
       if (sent.bag === undefined && given.kind !== "undo") sent.bag = bag.number;
       // Only the instance that was asked for: the others were chosen by the person.
-      if (view === "bags" && asked !== null && given.instance === asked.place && given.kind !== "skip") sent.asked = asked.why;
+      if (view === "bags" && asked !== null && asked.about === null && given.instance === asked.place && given.kind !== "skip") sent.asked = asked.why;
       const found = await ask("api/answers", sent);
       complain(null);
       status = { ...status, ...found.status };
@@ -409,11 +410,15 @@
       shownSince = performance.now();
       before = new Map(found.changed.map((each) => [each.place, each]));
       suggestion = found.next ?? null;
+      if (given.kind === "tag" && asked?.about === given.label) {
+        asked = null;
+        showWhy();
+      }
       if (found.bag !== null && view === "bags") {
         const isNew = bag === null || found.bag.number !== bag.number;
         showBag(found.bag, isNew);
         const others = found.changed.filter((each) => each.place !== given.instance).length;
-        const text = found.answer === null ? TEXT.same : told ?? TEXT.savedTag(given.label, TEXT.tagState[given.state]);
+        const text = found.answer === null ? TEXT.same : told ?? TEXT.savedTag(textOf(given.label), TEXT.tagState[given.state]);
         say(`${text}${found.answer === null ? "" : TEXT.changed(others)}`);
         if (isNew) place = -1;
       }
@@ -458,6 +463,10 @@
   };
   const strike = async () => {
     const name = selectedLabel();
+    if (asked?.about && (name === null || name === asked.about)) {
+      await answerTag("absent");
+      return;
+    }
     if (name === null) return;
     if (await answer({ kind: "tag", label: name, state: "absent" }) !== null) select(place);
   };
@@ -473,7 +482,8 @@
   };
   const skip = async () => {
     if (bag === null) return;
-    const wanted = bag.instances.length === 0 ? {} : { instance: place };
+    const instance = bag.instances.length === 0 ? {} : { instance: place };
+    const wanted = asked?.about ? { label: asked.about } : instance;
     if (await answer({ kind: "skip", ...wanted }, TEXT.skipped) !== null) await next();
   };
   const undo = async () => {
@@ -593,13 +603,32 @@
     $("gallery-class").replaceChildren(...names.map((each) => element("option", { value: each }, each)));
     $("gallery-class").value = name;
     for (const each of ["typical", "doubtful"]) $(each).setAttribute("aria-pressed", String(each === order));
-    $("precision").textContent = TEXT.precision(found.precision, found.count);
     $("gallery").replaceChildren(...found.instances.map(galleryCard));
     if (found.instances.length === 0) $("gallery").append(element("li", { class: "faint" }, TEXT.none));
-    $("gallery-back").disabled = first === 0;
-    $("gallery-on").disabled = first + found.instances.length >= found.count;
+    showGalleryFacts(found);
     selectInGallery(0);
     location.hash = `gallery/${encodeURIComponent(name)}`;
+  };
+  const showGalleryFacts = (found) => {
+    $("precision").textContent = TEXT.precision(found.precision, found.count);
+    $("gallery-back").disabled = gallery.first === 0;
+    $("gallery-on").disabled = gallery.first + found.instances.length >= found.count;
+  };
+  const refreshGallery = async () => {
+    // What stands there stays where it is, so that nobody hits the wrong one.
+    const { name, order, first } = gallery;
+    const query = new URLSearchParams({ class: name, order, first: String(first) });
+    const rows = gallery.instances.map((each) => each.row).join(",");
+    const found = await ask(`api/gallery?${query}&rows=${rows}`);
+    if (gallery.name !== name || gallery.order !== order || gallery.first !== first) return;
+    showGalleryFacts(found);
+    gallery.instances.forEach((each, i) => {
+      const pin = found.pins[i] ?? null;
+      if (each.pin === pin) return;
+      each.pin = pin;
+      $("gallery").children[i].replaceWith(galleryCard(each, i));
+      if (i === gallery.place) selectInGallery(i);
+    });
   };
   const galleryCard = (each, i) => {
     const number = `${each.id}, ${each.place + 1}`;
@@ -646,9 +675,7 @@
     $("gallery").children[i].replaceWith(galleryCard(each, i));
     say(TEXT.saved(name));
     selectInGallery(i + 1);
-    const query = new URLSearchParams({ class: gallery.name, order: gallery.order, first: String(gallery.first) });
-    const fresh = await ask(`api/gallery?${query}`);
-    $("precision").textContent = TEXT.precision(fresh.precision, fresh.count);
+    await refreshGallery();
   };
   const setView = (name) => {
     view = name;
@@ -705,9 +732,11 @@
     if (found.model !== old.model) {
       say(TEXT.learnt);
       if (view === "bags") await refreshBag();
-    } else if (found.answers !== old.answers && view === "bags" && !isBusy) {
+      else await refreshGallery();
+    } else if (found.answers !== old.answers && !isBusy) {
       // Somebody has answered elsewhere.
-      await refreshBag();
+      if (view === "bags") await refreshBag();
+      else await refreshGallery();
     }
   };
   let timer = null;
@@ -757,7 +786,7 @@
       r: () => playRow(row, "around"), ArrowDown: () => select(place + 1),
       ArrowUp: () => select(place - 1), ArrowRight: () => moveChoice(1),
       ArrowLeft: () => moveChoice(-1), Enter: () => labelAt(choice), u: undo,
-      b: () => label(status.background), x: strike, m: doubt, t: addTag, s: skip, n: next,
+      b: () => label(status.background), x: strike, y: () => answerTag("present"), m: doubt, t: addTag, s: skip, n: next,
       a: accept, c: newClass, g: toGallery, "?": showKeys,
     }[name];
   };

@@ -4,7 +4,7 @@ An answer is worth most where it settles most: see `unbag.review.beliefs`. A rou
 asked between two fits, and is more than a list of the best. Its questions lie in different bags,
 and no two of them are near-copies of each other, so that the next fit learns from all of them. A
 tenth are drawn at random, so that the errors that are left can be estimated (`estimate_errors`),
-and some are about rare classes, which seldom have the highest gain.
+and some are about rare classes and suspicious tags, which seldom have the highest gain.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,6 +32,8 @@ RANDOM_SHARE = 0.1
 LEAST_WEIGHT = 0.02
 #: Share of the questions of a round that are about rare classes, if there are any.
 RARE_SHARE = 0.1
+#: Share of the questions of a round that are about tags that look wrong, if there are any.
+SUSPICIOUS_SHARE = 0.1
 #: A class is rare if it has less than this part of the instances that a class has on average.
 RARE = 0.25
 #: Whether an instance is of a class is open if that is neither less probable, nor its opposite.
@@ -122,8 +124,9 @@ def next_questions(
         "gain" asks where the expected drop of the sum of the entropies in the bag is largest,
         "entropy" where that of the instance is, "margin" where its two likeliest classes are
         closest, and "random" anywhere. "tag" asks whether a class is in a bag, see `tags`.
-        "default" is "gain" without near-copies, with a tenth of the questions at random and, if
-        there are rare classes, a tenth about those.
+        "default" is "gain" and "margin" together, without near-copies, with a tenth of the
+        questions at random and, if there are rare classes or tags that look wrong, a tenth about
+        each of those.
     n_questions : int, default=20
         How many, at most: all of them are asked before the model is fitted again.
     random_state : int, Generator, RandomState or None
@@ -195,7 +198,9 @@ def next_questions(
     about_tags: list[Question] = []
     if strategy == "tag" or (strategy == "default" and tags is not None):
         table = None if tags is True else tags
-        about_tags = tag_questions(beliefs, innermost.classes_, bags.ids, table, choice)
+        about_tags = tag_questions(
+            beliefs, innermost.classes_, bags.ids, table, choice, everywhere=strategy == "tag"
+        )
     if strategy == "default":
         found = choice.default(about_tags)
     elif strategy == "tag":
@@ -296,10 +301,11 @@ class Choice:
         """Choose a round of questions: by gain, at random, about rare classes and tags."""
         n = self.n_questions
         spread = self.at_random(int(RANDOM_SHARE * n + self.rng.random()))
+        spread += self._about_suspicious(about_tags, n - len(spread))
         n_best = n - len(spread)
-        gain = best_gains(self.beliefs, self.free, FEWEST_CANDIDATES + n)
-        chosen = self._diverse(gain, n_best)
-        rare = self._about_rare(gain, chosen, int(RARE_SHARE * n))
+        worth = self._worth()
+        chosen = self._diverse(worth, n_best)
+        rare = self._about_rare(worth, chosen, int(RARE_SHARE * n))
         found = self.questions(chosen[: n_best - len(rare)], "gain")
         spread += self.questions(rare, "rare class")
         if about_tags:
@@ -309,38 +315,64 @@ class Choice:
             found = found[: n - len(spread)]
         if n > len(found) + len(spread):
             # Fewer bags than questions.
-            found += self.questions(self._rest(gain, [*found, *spread]), "gain")
+            found += self.questions(self._rest(worth, [*found, *spread]), "gain")
         for each in spread:
             found.insert(int(self.rng.integers(len(found) + 1)), each)
         return found
 
-    def _rest(self, gain: NDArray[np.float64], found: list[Question]) -> NDArray[np.intp]:
+    def _worth(self) -> NDArray[np.float64]:
+        """Return what questions are worth: by their gain, and by how close two classes are.
+
+        Neither is best everywhere. The gain counts what an answer settles, which may be little more
+        than which of many unlikely classes it is not; what is close is often wrong. Each counts in
+        parts of its largest.
+        """
+        free = self.free
+        gain = best_gains(self.beliefs, free, FEWEST_CANDIDATES + self.n_questions)
+        largest = gain[free].max(initial=0.0)
+        if largest <= 0.0:
+            return gain
+        return np.where(gain > 0.0, gain / largest + 1.0 - self.beliefs.margin, 0.0)
+
+    def _about_suspicious(self, about_tags: list[Question], most: int) -> list[Question]:
+        """Choose tags that look wrong: by the model, which believes them, they have little gain."""
+        y = self.beliefs.problem.y
+        suspected = [
+            each for each in about_tags
+            if y[each.bag, each.column] != -1 and not self.is_taken[each.bag]
+        ]  # fmt: skip
+        suspected.sort(key=lambda each: -each.n_changed)
+        found = suspected[: min(max(int(SUSPICIOUS_SHARE * self.n_questions), 1), most)]
+        self.is_taken[[each.bag for each in found]] = True
+        return found
+
+    def _rest(self, worth: NDArray[np.float64], found: list[Question]) -> NDArray[np.intp]:
         """Return the best of all other instances, whatever their bags."""
         others = self.beliefs.is_open.copy()
         others[[each.row for each in found if each.row >= 0]] = False
         rows = np.flatnonzero(others)
-        rows = rows[np.argsort(-gain[rows], kind="stable")]
+        rows = rows[np.argsort(-worth[rows], kind="stable")]
         return rows[: self.n_questions - len(found)]
 
-    def _diverse(self, gain: NDArray[np.float64], n: int) -> NDArray[np.intp]:
-        """Choose one by one, each time by what the gain is worth after those before."""
-        beliefs, rows = self.beliefs, np.flatnonzero(self.free & (gain > 0.0))
+    def _diverse(self, worth: NDArray[np.float64], n: int) -> NDArray[np.intp]:
+        """Choose one by one, each time by what is left of the worth after those before."""
+        beliefs, rows = self.beliefs, np.flatnonzero(self.free & (worth > 0.0))
         n_candidates = min(max(CANDIDATES * n, FEWEST_CANDIDATES), MOST_CANDIDATES)
-        rows = rows[np.argsort(-gain[rows], kind="stable")[:n_candidates]]
+        rows = rows[np.argsort(-worth[rows], kind="stable")[:n_candidates]]
         if len(rows) < 2:
             return rows[:n]
         alike = Similarity(self.features[rows], beliefs.posterior[rows])
-        worth, bag, chosen = gain[rows].copy(), beliefs.bag[rows], []
-        while len(chosen) < n and worth.max() > 0.0:
-            place = int(worth.argmax())
+        left, bag, chosen = worth[rows].copy(), beliefs.bag[rows], []
+        while len(chosen) < n and left.max() > 0.0:
+            place = int(left.argmax())
             chosen.append(int(rows[place]))
             similarity = alike.to(place)
-            worth *= 1.0 - REPETITION * similarity
-            worth[(similarity > NEAR_COPY) | (bag == bag[place])] = 0.0
+            left *= 1.0 - REPETITION * similarity
+            left[(similarity > NEAR_COPY) | (bag == bag[place])] = 0.0
         return np.array(chosen, dtype=np.intp)
 
     def _about_rare(
-        self, gain: NDArray[np.float64], chosen: NDArray[np.intp], quota: int
+        self, worth: NDArray[np.float64], chosen: NDArray[np.intp], quota: int
     ) -> list[int]:
         """Choose instances of rare classes, unless enough are among those that are chosen."""
         beliefs = self.beliefs
@@ -359,7 +391,7 @@ class Choice:
         for column in sorted(rare.tolist(), key=lambda each: int((known == each).sum())):
             rows = np.flatnonzero(is_free & is_open[:, column])
             if len(found) < wanted and len(rows):
-                found.append(int(rows[gain[rows].argmax()]))
+                found.append(int(rows[worth[rows].argmax()]))
                 is_free[beliefs.bag == beliefs.bag[found[-1]]] = False
         return found
 
@@ -502,13 +534,18 @@ def tag_questions(
     ids: NDArray[Any],
     table: ArrowTable | None,
     choice: Choice,
+    *,
+    everywhere: bool,
 ) -> list[Question]:
     """Return questions whether classes are in bags: unknown tags, and those that look wrong.
 
     At most one per bag, with the highest gain. Bags that are taken are left out, and tags that an
-    answer about an instance has settled.
+    answer about an instance has settled. So are, unless they are asked for `everywhere`, the tags
+    of bags in which nobody has looked: there, instances tell more.
     """
     is_asked = beliefs.problem.y[:, : len(classes)] == -1
+    if not everywhere:
+        is_asked[is_asked.all(axis=1)] = False
     doubt = _rough_doubt(beliefs)[:, : len(classes)] * is_asked
     presence = np.full(is_asked.shape, np.nan)
     if table is not None:

@@ -13,16 +13,12 @@ from unbag.io.roles import Roles
 from unbag.learning import TrainingSet
 from unbag.tagging import BACKGROUND_NAME
 
-from .session import Session
+from .session import Session, Stopped
 
 #: Answers after which the model is fitted again.
 EVERY = 20
 
 logger: logging.Logger = logging.getLogger(__name__)
-
-
-class _Stopped(Exception):
-    """The review is over, and so is its fit."""
 
 
 class Refitting:
@@ -112,7 +108,7 @@ class Refitting:
             self._n_fitted = n_answers
             self.session.adopt(model)
             self._seconds = time.perf_counter() - started
-        except _Stopped:
+        except Stopped:
             return
         except Exception as error:
             # The review goes on with the model that it has.
@@ -147,5 +143,5 @@ class Refitting:
 
     def _report(self, done: int, _: Any) -> None:
         if self._is_stopped.is_set():
-            raise _Stopped
+            raise Stopped
         self._done = done

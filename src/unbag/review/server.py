@@ -26,6 +26,7 @@ from starlette.routing import Route
 
 from unbag._files import DataError, PathLike, parsed_json
 from unbag._messages import argument
+from unbag.report.bag_view import timeline
 from unbag.report.media import Media
 
 from .log import LogError
@@ -41,7 +42,11 @@ GALLERY_PAGE, BAG_PAGE = 24, 50
 #: Media that are kept, rendered.
 KEPT_MEDIA = 64
 TOKEN_HEADER = b"x-unbag-token"
-PAGES = {"page.js": "text/javascript", "text.js": "text/javascript", "page.css": "text/css"}
+#: What the page loads: its type, and the package that has it.
+PAGES = {
+    "page.js": ("text/javascript", "unbag.review"), "text.js": ("text/javascript", "unbag.review"),
+    "page.css": ("text/css", "unbag.review"), "bag.css": ("text/css", "unbag.report"),
+}  # fmt: skip
 #: Only what this server sends is loaded, and nothing that stands in the page is run. Media come as
 #: data, which run nothing.
 POLICY = (
@@ -208,6 +213,11 @@ class Instances:
         values = (getattr(found, name, None) for name in ("start", "end", "low", "high"))
         return [None if value is None else float(value) for value in values]
 
+    def timeline(self, first: int, last: int) -> dict[str, Any] | None:
+        """Return where a run of instances lies in its recording, as a drawing."""
+        found = None if self.places is None else timeline(self.places[first:last])
+        return None if found is None else found._asdict()
+
     def has_media(self, i: int) -> bool:
         """Return whether an instance has a file."""
         return self.paths is not None and bool(self.paths[i])
@@ -321,8 +331,9 @@ class ReviewServer:
 
     async def _static(self, request: Request) -> Response:
         name = request.url.path.removeprefix("/")
-        text = (files("unbag.review") / name).read_text(encoding="utf-8")
-        return Response(text, media_type=PAGES[name])
+        kind, package = PAGES[name]
+        text = (files(package) / name).read_text(encoding="utf-8")
+        return Response(text, media_type=kind)
 
     # Answers to questions.
 
@@ -367,6 +378,8 @@ class ReviewServer:
         for instance in view["instances"]:
             instance["span"] = self.instances.place(instance["row"])
             instance["media"] = self.instances.has_media(instance["row"])
+        first, last = self.session.bags.offsets[view["number"] : view["number"] + 2].tolist()
+        view["timeline"] = self.instances.timeline(first, last)
         return view
 
     async def _next(self, request: Request) -> Response:
@@ -390,10 +403,17 @@ class ReviewServer:
         name = request.query_params.get("class", "")
         order = request.query_params.get("order", "typical")
         first = _number(request, "first", 0)
-        found = await run_in_threadpool(self.session.gallery, name, order, first, GALLERY_PAGE)
-        for instance in found["instances"]:
-            instance["media"] = self.instances.has_media(instance["row"])
-        return JSONResponse(found)
+        rows = _rows(request, self.session.bags.n_instances)
+
+        def shown() -> dict[str, Any]:
+            self.session.take_in_others()
+            found = self.session.gallery(name, order, first, GALLERY_PAGE)
+            for instance in found["instances"]:
+                instance["media"] = self.instances.has_media(instance["row"])
+            # What another page has answered about the instances that this one shows.
+            return {**found, "pins": [self.session.pin_text(i) for i in rows]}
+
+        return JSONResponse(await run_in_threadpool(shown))
 
     async def _media(self, request: Request) -> Response:
         i = request.path_params["instance"]
@@ -450,6 +470,18 @@ def _number(request: Request, name: str, default: Any) -> Any:
     if not (text.isascii() and text.isdigit() and len(text) <= 12):
         raise Refused(422, f"{name} must be a number")
     return int(text)
+
+
+def _rows(request: Request, n_instances: int) -> list[int]:
+    """Return the rows that a request names, with commas between them."""
+    texts = request.query_params.get("rows", "").split(",")
+    parts = [each for each in texts if each]
+    if not all(each.isascii() and each.isdigit() and len(each) <= 12 for each in parts):
+        raise Refused(422, "rows must be numbers")
+    rows = [int(each) for each in parts]
+    if len(rows) > GALLERY_PAGE or any(row >= n_instances for row in rows):
+        raise Refused(422, "there are no such instances")
+    return rows
 
 
 async def _refused(_: Request, error: Exception) -> Response:

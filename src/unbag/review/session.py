@@ -1,18 +1,18 @@
-"""The state of a review: what the model says of every bag, and what a person has answered.
+"""A review: what the model says of every bag, given what people have answered.
 
 After each answer the posteriors of its bag are computed again, exactly, by the model's own path:
 answers are pinned, and tags are what the person says. Instances whose label the model does not know
 (a class that is new, or background where it has none) say nothing about the others, except that
 they serve none of the tags: they are left out of the inference.
 
-Classes are texts here, as tables have them, and a column of `Session.tags` for each. The column
-after the last, in posteriors, is the background.
+What is known is in `unbag.review.state`, and how requests become answers in
+`unbag.review.requests`. The column after the last class, in posteriors, is the background.
 """
 
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,8 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from unbag._files import check
-from unbag._messages import shortened
 from unbag.annotations import (
     BLOCK,
     CERTAIN,
@@ -38,35 +36,26 @@ from unbag.annotations import (
 )
 from unbag.bags import Bags, offsets_of
 from unbag.io.annotated import Status
-from unbag.io.answers import (
-    STATE_NAMES,
-    STATES,
-    Answer,
-    LabelChange,
-    TagChange,
-    check_same_bags,
-)
+from unbag.io.answers import Answer, check_same_bags
 from unbag.labels import LabelSets
 from unbag.pipeline import BagPipeline
-from unbag.tagging import BACKGROUND_NAME, DELIMITER, UNKNOWN_MARK, normal_spelling
-from unbag.union import UnionProblem
+from unbag.report.bag_view import tag_views
+from unbag.tagging import BACKGROUND_NAME, DELIMITER
 
 from .asking import (
-    RANDOM,
     Question,
     RandomAnswer,
     by_entropy,
     ordered_questions,
     share_of_wrong_labels,
+    suspicious_tags,
 )
 from .log import AnswerLog
+from .requests import KINDS, Refused, check_request
+from .state import BACKGROUND, UNKNOWN, ReviewState
 
-#: In place of a column: the label is not known; it is background.
-UNKNOWN, BACKGROUND = -1, -2
 #: Labels of an instance that have a digit.
 MOST_DIGITS = 9
-#: Longest name of a new class.
-LONGEST_CLASS = 100
 #: Probabilities that differ by less have not changed, for a person.
 VISIBLE = 0.01
 #: With fewer questions left, more are chosen.
@@ -79,19 +68,8 @@ KEPT_BAGS = 256
 logger: logging.Logger = logging.getLogger(__name__)
 
 
-class Refused(Exception):
-    """A request cannot be granted.
-
-    Attributes
-    ----------
-    status : int
-        As HTTP has it: 404 for what is not there, 409 for what is not so any more, 422 for what
-        makes no sense.
-    """
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
+class Stopped(Exception):
+    """The review is over, and so is what was computed for it."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +107,7 @@ class Overview:
         self.entropy[rows] = entr(posterior).sum(axis=1) / np.log(2)
 
 
-class Session:
+class Session(ReviewState):
     """A review of one table with one model, which may be replaced by a better one.
 
     All methods may be called from several threads.
@@ -149,6 +127,8 @@ class Session:
         Ids of the instances, for the log.
     delimiter : str
         What separates labels in the table: no class may have it in its name.
+    group_names : mapping of frozenset of str to str, optional
+        What the table calls groups of classes, by these: see `Tagging.names_of_groups`.
     """
 
     def __init__(
@@ -161,177 +141,41 @@ class Session:
         known: NDArray[Any] | None = None,
         ids: Sequence[str | None] | None = None,
         delimiter: str | None = DELIMITER,
+        group_names: Mapping[frozenset[str], str] | None = None,
     ) -> None:
-        self.bags = bags
+        classes = [class_text(each) for each in model.classes_.tolist()]
+        super().__init__(bags, classes, labels, known=known, ids=ids, group_names=group_names)
         self.log = log
-        self.ids = ids
         self.delimiter: str = delimiter or DELIMITER
         self.lock = threading.RLock()
-        self._number_of = {str(name): b for b, name in enumerate(bags.ids.tolist())}
-        self.names: list[str] = [class_text(each) for each in model.classes_.tolist()]
-        self.tags: NDArray[np.int8] = np.full((len(bags), len(self.names)), -1, dtype=np.int8)
-        self.open: NDArray[np.bool_] = np.ones(len(bags), dtype=bool)
-        if labels is not None:
-            self._take_labels(labels)
-        self.pins: NDArray[np.int32] = np.full(bags.n_instances, UNKNOWN, dtype=np.int32)
-        #: Classes that were made and taken back.
-        self.retired: set[str] = set()
-        #: What was known before anybody answered here.
-        self.given: NDArray[np.bool_] = np.zeros(bags.n_instances, dtype=bool)
-        for i, label in enumerate([] if known is None else known):
-            if label is not None:
-                self._pin(i, class_text(label))
-                self.given[i] = True
-        self._require_pinned(np.flatnonzero(self.given))
         self.model_number: int = 0
-        self.done: list[Answer] = []
-        self.n_given_answers: int = 0
-        self.checked: dict[int, tuple[str, float, str]] = {}
-        #: Rows that were asked at random, and answered.
-        self.random_answers: set[int] = set()
-        self._since_fit: list[int] = []
+        #: Labels of bags that look wrong, by bag and class: the rows of `check_labels`.
+        self.suspicious: dict[tuple[int, str], dict[str, Any]] = {}
         self._wrong: dict[str, Any] | None = None
         self._is_choosing = False
         self._choosing_error: str | None = None
-        self._revisions: dict[int, int] = {}
         self._posteriors: OrderedDict[int, NDArray[np.float64]] = OrderedDict()
         self.overview: Overview = Overview.empty(bags.n_instances)
         self.is_surveyed: bool = False
         self._questions: list[Question] = []
-        #: Rows, and pairs of a bag and a class, that somebody does not want to be asked again.
-        self._skipped: set[Any] = set()
         self._is_stopped = threading.Event()
         self._set_model(model)
         check_same_bags(log.read, bags)
-        self._check_same_instances()
+        self.check_same_instances(log.read)
         for answer in log.read.answers:
-            self._apply(answer)
+            self.apply(answer)
 
-    # What is known.
-
-    def _check_same_instances(self) -> None:
-        """Raise an error if the instances of a bag are in another order than in the log."""
-        if self.ids is None:
-            return
-        for answer in self.log.read.answers:
-            b = self._number_of.get(answer.bag or "", -1)
-            for change in answer.labels:
-                if b < 0 or change.id is None or change.instance >= self.bags.sizes[b]:
-                    continue
-                found = self.ids[int(self.bags.offsets[b]) + change.instance]
-                check(
-                    found == change.id,
-                    f"{self.log.path} labels {shortened(change.id)} as instance "
-                    f"{change.instance + 1} of bag {shortened(answer.bag)}, which is "
-                    f"{shortened(found)} in this table: its rows are in another order. Review the "
-                    "table as it was, or pass the log to unbag fit --corrections, which finds "
-                    "instances by their ids.",
-                )
-
-    def _take_labels(self, labels: LabelSets) -> None:
-        """Take over the tags of the table; labels that the model does not know come last."""
-        column_of = {name: column for column, name in enumerate(self.names)}
-        self.tags[~labels.open] = 0
-        for name, states in zip(labels.classes.tolist(), labels.indicator.T, strict=True):
-            text = class_text(name)
-            if text in column_of:
-                self.tags[:, column_of[text]] = states
-            else:
-                self.names.append(text)
-                self.tags = np.column_stack([self.tags, states])
-        self.open = labels.open.copy()
-
-    def _column(self, name: str) -> int:
-        """Return the column of a label; -1 if there is no such class."""
-        try:
-            return self.names.index(name)
-        except ValueError:
-            return BACKGROUND if name == BACKGROUND_NAME else -1
-
-    def _text(self, column: int) -> str:
-        """Return a label as the log has it."""
-        is_class = 0 <= column < len(self.names)
-        return self.names[column] if is_class else BACKGROUND_NAME
-
-    def _pin_text(self, i: int) -> str | None:
-        pin = int(self.pins[i])
-        return None if pin == UNKNOWN else self._text(pin)
+    def apply(self, answer: Answer) -> None:
+        """Take in an answer that is on disk."""
+        super().apply(answer)
+        self._posteriors.pop(self._number_of.get(answer.bag or "", -1), None)
 
     def _add_class(self, name: str) -> int:
-        self.names.append(name)
-        added = np.where(self.open, -1, 0).astype(np.int8)
-        self.tags = np.column_stack([self.tags, added])
-        self._posteriors.clear()
-        self._map_columns()
-        return len(self.names) - 1
-
-    def _pin(self, i: int, name: str) -> None:
-        column = self._column(name)
-        if column == -1:
-            column = self._add_class(name)
-        self.pins[i] = column
-
-    def _require_pinned(self, instances: NDArray[np.intp]) -> None:
-        """Let labels that the table itself has be tags of their bags."""
-        of_class = instances[self.pins[instances] >= 0]
-        bag = np.searchsorted(self.bags.offsets, of_class, side="right") - 1
-        is_absent = self.tags[bag, self.pins[of_class]] == 0
-        self.tags[bag[is_absent], self.pins[of_class][is_absent]] = 1
-
-    def _apply(self, answer: Answer) -> None:
-        """Take in an answer that is on disk."""
-        for name in answer.classes:
-            if self._column(name) == -1:
-                self._add_class(name)
-            self.retired.discard(name)
-        b = self._number_of.get(answer.bag or "", -1)
-        if b >= 0:
-            first, size = int(self.bags.offsets[b]), int(self.bags.sizes[b])
-            for change in answer.labels:
-                if change.instance < size:
-                    self._apply_label(first + change.instance, change, answer)
-            for change in answer.tags:
-                if change.label not in self.names:
-                    self._add_class(change.label)
-                self.tags[b, self.names.index(change.label)] = STATES[change.state]
-            if answer.skipped is not None and answer.skipped < size:
-                self._skipped.add(first + answer.skipped)
-            self._posteriors.pop(b, None)
-            self._revisions[b] = self._revisions.get(b, 0) + 1
-        if answer.kind == "undo":
-            undone = [each for each in self.done if each.number == answer.undoes]
-            self.done = [each for each in self.done if each.number != answer.undoes]
-            for each in undone:
-                if b >= 0 and each.skipped is not None:
-                    self._skipped.discard(int(self.bags.offsets[b]) + each.skipped)
-            self.retired |= {
-                name for each in undone for name in each.classes if not self._is_used(name)
-            }
-        else:
-            self.done.append(answer)
-        self.n_given_answers += 1
-
-    def _is_used(self, name: str) -> bool:
-        column = self.names.index(name)
-        return bool((self.pins == column).any() or (self.tags[:, column] == 1).any())
-
-    @property
-    def classes(self) -> list[str]:
-        """The names of the classes, but for those that somebody has made and taken back."""
-        return [name for name in self.names if name not in self.retired]
-
-    def _apply_label(self, i: int, change: LabelChange, answer: Answer) -> None:
-        self.checked.pop(i, None)
-        self.random_answers.discard(i)
-        if change.label is None:
-            self.pins[i] = UNKNOWN
-            return
-        self._pin(i, change.label)
-        self._since_fit.append(i)
-        if change.guess is not None and change.probability is not None:
-            self.checked[i] = (change.guess, change.probability, change.label)
-            if answer.asked == RANDOM:
-                self.random_answers.add(i)
+        column = super()._add_class(name)
+        if hasattr(self, "_final"):
+            self._posteriors.clear()
+            self._map_columns()
+        return column
 
     # What the model says.
 
@@ -349,17 +193,17 @@ class Session:
 
     def _map_columns(self) -> None:
         """Find out which of our columns the model has, and where."""
-        if not hasattr(self, "_final"):
-            return
         place_of = {name: place for place, name in enumerate(self.names)}
         # Our columns of the model's classes; its columns of ours, -1 where it has none.
         self._ours = np.array([place_of[class_text(each)] for each in self._final.classes_], int)
         self._theirs = np.full(len(self.names), -1)
         self._theirs[self._ours] = np.arange(len(self._ours))
 
-    def model_labels(self, chosen: Any = slice(None)) -> LabelSets:
-        """Return the tags of some bags, in the classes of the model."""
-        return LabelSets(self.tags[chosen][:, self._ours], self._final.classes_, self.open[chosen])
+    def model_labels(self, first: int = 0, last: int | None = None) -> LabelSets:
+        """Return the tags of a run of bags, in the classes of the model."""
+        states = self.states(first, last)[:, self._ours]
+        groups = self.required_groups(self._theirs, len(self._ours), first, last)
+        return LabelSets(states, self._final.classes_, self.open[first:last], groups)
 
     def model_known(self, rows: Any = slice(None)) -> NDArray[np.object_]:
         """Return the answers that the model understands, None elsewhere."""
@@ -371,6 +215,13 @@ class Session:
         if self._has_background:
             known[pins == BACKGROUND] = BACKGROUND_NAME
         return known
+
+    def _is_strange(self, rows: Any = slice(None)) -> NDArray[np.bool_]:
+        """Return which instances have a label that the model does not know."""
+        pins = self.pins[rows]
+        if self._has_background:
+            return (pins >= 0) & (self._theirs[pins] < 0)
+        return (pins == BACKGROUND) | ((pins >= 0) & (self._theirs[pins] < 0))
 
     def posteriors(self, first: int, last: int) -> NDArray[np.float64]:
         """Infer the labels of the instances of a run of bags, given tags and answers.
@@ -386,10 +237,10 @@ class Session:
         n_names = len(self.names)
         for step in self._transformers:
             bags = step.transform(bags)
-        labels = self.model_labels(slice(first, last))
+        labels = self.model_labels(first, last)
         known = self.model_known(rows)
         is_pinned = pins != UNKNOWN
-        is_strange = is_pinned & np.array([each is None for each in known], dtype=bool)
+        is_strange = self._is_strange(rows)
         asked = bags
         if is_strange.any():
             bag = np.repeat(np.arange(last - first), bags.sizes)
@@ -434,16 +285,6 @@ class Session:
         if proba.shape[1] > len(self._ours):
             found[:, -1] = proba[:, -1]
         return found
-
-    def is_impossible(self, b: int) -> bool:
-        """Return whether no labelling with these answers has all tags of a bag, and no other."""
-        rows = slice(int(self.bags.offsets[b]), int(self.bags.offsets[b + 1]))
-        y = np.append(self.tags[b], -1)[None]
-        pins = np.where(self.pins[rows] == BACKGROUND, len(self.names), self.pins[rows])
-        if not self.tags[b].any():
-            return False
-        problem = UnionProblem(np.array([0, len(pins)]), y, pins)
-        return bool(problem.impossible[0])
 
     def survey(
         self, progress: Callable[[int, int], object] | None = None, *, choose: bool = True
@@ -504,29 +345,98 @@ class Session:
 
     def _choose_questions(self) -> None:
         with self.lock:
-            known, labels, model = self.model_known(), self.model_labels(), self.model
+            # Instances of a class that the model does not know are settled, and tell it nothing.
+            rows = np.flatnonzero(~self._is_strange())
+            place_of = np.full(self.bags.n_instances, -1)
+            place_of[rows] = np.arange(len(rows))
+            bags, known = self._without_strange(rows), self.model_known()[rows]
+            labels, model = self.model_labels(), self.model
             asked = [i for i in self._since_fit if self.pins[i] != UNKNOWN]
             answers = [
-                RandomAnswer(i, 1 - self.checked[i][1], self.checked[i][0] != self.checked[i][2])
+                RandomAnswer(
+                    int(place_of[i]),
+                    1 - self.checked[i][1],
+                    self.checked[i][0] != self.checked[i][2],
+                )
                 for i in sorted(self.random_answers)
+                if place_of[i] >= 0
             ]
             seed = self.n_given_answers
-        # An answer that the model does not understand is known, too.
-        understood = [each for each in answers if known[each.row] is not None]
-        found = ordered_questions(model, self.bags, labels, known, asked=asked, seed=seed)
-        wrong = share_of_wrong_labels(model, self.bags, labels, known, understood)
+            suspicious = [
+                row for where, row in self.suspicious.items() if self._is_tag_open(*where)
+            ]
+        taken = [int(place_of[i]) for i in asked if place_of[i] >= 0]
+        found = ordered_questions(
+            model, bags, labels, known, asked=taken, seed=seed, suspicious=suspicious
+        )
+        found = [
+            each if each.instance < 0 else each._replace(instance=int(rows[each.instance]))
+            for each in found
+        ]
+        share_asked = len(rows) / max(self.bags.n_instances, 1)
+        wrong = share_of_wrong_labels(model, bags, labels, known, answers, share_asked)
         with self.lock:
             self._wrong = wrong
             self._questions = [each for each in found if self._is_worth_asking(each)]
 
+    def _without_strange(self, rows: NDArray[np.intp]) -> Bags:
+        if len(rows) == self.bags.n_instances:
+            return self.bags
+        bag = np.searchsorted(self.bags.offsets, rows, side="right") - 1
+        sizes = np.bincount(bag, minlength=len(self.bags))
+        return Bags(
+            self.bags.X[rows], offsets_of(sizes), ids=self.bags.ids,
+            feature_names=self.bags.feature_names,
+        )  # fmt: skip
+
     def _is_worth_asking(self, question: Question) -> bool:
         if question.label is not None:
-            column = self._column(question.label)
-            return (question.bag, question.label) not in self._skipped and bool(
-                column >= 0 and self.tags[question.bag, column] == -1
-            )
+            return self._is_tag_open(question.bag, question.label)
         i = question.instance
         return bool(self.pins[i] == UNKNOWN) and i not in self._skipped
+
+    def _is_tag_open(self, b: int, label: str) -> bool:
+        """Return whether to ask for a tag: it is unknown or suspicious, and can be answered."""
+        column = self.column(label)
+        if column < 0 or (b, label) in self._skipped:
+            return False
+        if any(
+            group.state == 1 and column in group.columns and len(group.columns) != 2
+            for group in self.groups.get(b, {}).values()
+        ):
+            # To strike one of many classes leaves a tag that has no name.
+            return False
+        if self.states(b, b + 1)[0, column] == -1:
+            return True
+        bag = str(self.bags.ids[b])
+        return (b, label) in self.suspicious and (bag, label) not in self.tag_changes
+
+    def check_tags(self) -> None:
+        """Find labels of bags that look wrong, to ask for them: this takes several fits.
+
+        If that is not possible, nothing is asked of them.
+        """
+        with self.lock:
+            known, labels = self.model_known(), self.model_labels()
+        try:
+            found = suspicious_tags(self.model, self.bags, labels, known, self._report_check)
+        except Stopped:
+            return
+        except Exception as error:
+            if not self._is_stopped.is_set():
+                logger.warning("Tags could not be checked: %s", error)
+            return
+        with self.lock:
+            number_of = {name: b for b, name in enumerate(self.bags.ids.tolist())}
+            self.suspicious = {
+                (number_of[row["bag"]], class_text(row["class"])): row for row in found
+            }
+        if found:
+            self.choose_questions()
+
+    def _report_check(self, *_: Any) -> None:
+        if self._is_stopped.is_set():
+            raise Stopped
 
     def choose_questions_soon(self) -> None:
         """Choose more questions in a thread, if few are left and nobody does that already."""
@@ -624,9 +534,9 @@ class Session:
                 instances.append({
                     "place": place,
                     "row": first + place,
-                    "pin": self._pin_text(first + place),
+                    "pin": self.pin_text(first + place),
                     "given": bool(self.given[first + place]),
-                    "guess": self._text(int(columns[0])),
+                    "guess": self.text(int(columns[0])),
                     "choices": [
                         [self.names[c], round(float(posterior[place, c]), 4)]
                         for c in ranked[:MOST_DIGITS]
@@ -637,7 +547,7 @@ class Session:
             return {
                 "number": b,
                 "id": str(self.bags.ids[b]),
-                "revision": self._revision(b),
+                "revision": self.revision(b),
                 "tags": self._tag_views(b, posterior),
                 "open": bool(self.open[b]),
                 "impossible": self.is_impossible(b),
@@ -646,26 +556,16 @@ class Session:
             }
 
     def _tag_views(self, b: int, posterior: NDArray[np.float64]) -> list[dict[str, Any]]:
-        expected = posterior.sum(axis=0)
-        states = self.tags[b]
-        shown = np.flatnonzero(states == 1).tolist()
-        # A bag that nobody has looked at may hold every class: that is said in one word.
-        is_any = bool(self.open[b]) and not (states == 0).any()
-        if not is_any:
-            shown += np.flatnonzero(states == -1).tolist()
-        # What somebody has struck out can be put back.
         bag = str(self.bags.ids[b])
-        touched = {
-            change.label for answer in self.done if answer.bag == bag for change in answer.tags
-        }
-        shown += [c for c in np.flatnonzero(states == 0).tolist() if self.names[c] in touched]
-        return [
-            {"label": self.names[c], "state": STATE_NAMES[int(states[c])],
-             "expected": round(float(expected[c]), 2)}
-            for c in shown
-        ]  # fmt: skip
+        return tag_views(
+            self.states(b, b + 1)[0], self.names,
+            dict(zip(self.names, posterior.sum(axis=0)[:-1].tolist(), strict=True)),
+            groups=self.groups.get(b, {}).values(), is_open=bool(self.open[b]),
+            also={label for name, label in self.tag_changes if name == bag},
+        )  # fmt: skip
 
-    def _revision(self, b: int) -> str:
+    def revision(self, b: int) -> str:
+        """Return what changes whenever the labels of a bag may have."""
         return f"{self.model_number}.{self._revisions.get(b, 0)}"
 
     def status(self) -> dict[str, Any]:
@@ -698,7 +598,7 @@ class Session:
     def gallery(self, name: str, order: str, first: int, most: int) -> dict[str, Any]:
         """Describe instances of a class: the most typical or the most doubtful ones."""
         with self.lock:
-            column = self._column(name)
+            column = self.column(name)
             if column == -1:
                 raise Refused(404, "there is no such class")
             if order not in ("typical", "doubtful"):
@@ -718,7 +618,7 @@ class Session:
                 "precision": self.precision(name),
                 "instances": [
                     {"row": int(i), "bag": int(b), "id": str(self.bags.ids[b]),
-                     "place": int(i - self.bags.offsets[b]), "pin": self._pin_text(int(i)),
+                     "place": int(i - self.bags.offsets[b]), "pin": self.pin_text(int(i)),
                      "probability": round(float(self.overview.probability[i]), 4)}
                     for i, b in zip(shown.tolist(), bag.tolist(), strict=True)
                 ],
@@ -764,20 +664,8 @@ class Session:
             one now, or is more or less certain; ``answer``, its number; ``answered``, the instances
             that it is about; ``next``, as `suggestion` has it.
         """
-        if not isinstance(request, dict):
-            raise Refused(422, "an answer is an object")
-        kinds = {"label": self._label, "accept": self._accept, "tag": self._tag,
-                 "class": self._new_class, "skip": self._skip, "undo": self._undo}  # fmt: skip
-        kind = request.get("kind")
-        if not isinstance(kind, str) or kind not in kinds:
-            raise Refused(422, f"kind must be one of {', '.join(kinds)}")
-        seconds = request.get("seconds")
-        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-        if seconds is not None and not (is_number and 0 <= seconds < 1e7):
-            raise Refused(422, "seconds must be a number")
-        asked = request.get("asked")
-        if asked is not None and not (isinstance(asked, str) and len(asked) <= 40):
-            raise Refused(422, "asked must be a short text")
+        check_request(request)
+        kind, seconds = request["kind"], request.get("seconds")
         with self.lock, self._sound_bag(request) as b:
             before: list[Any] = []
 
@@ -785,17 +673,18 @@ class Session:
                 # What others have written meanwhile counts.
                 shown = self.posterior(b) if b is not None else np.empty((0, 0))
                 before.append((b, shown.copy()))
-                made = kinds[kind](request, b)
+                made = KINDS[kind](self, request, b)
                 if made is None:
                     return None
                 rounded = None if seconds is None else round(float(seconds), 2)
                 return Answer(
-                    number=number, time=time, seconds=rounded, kind=kind, asked=asked, **made
-                )
+                    number=number, time=time, seconds=rounded, kind=kind,
+                    asked=request.get("asked"), **made,
+                )  # fmt: skip
 
-            written = self.log.append(make, self._apply)
+            written = self.log.append(make, self._apply_of_others)
             if written is not None:
-                self._apply(written)
+                self.apply(written)
                 b = self._number_of.get(written.bag or "", b)
                 if kind == "skip":
                     self._forget_questions(b)
@@ -836,191 +725,44 @@ class Session:
             best, was = int(new.argmax()), int(old.argmax())
             if best != was or abs(new[best] - old[best]) >= VISIBLE:
                 changes.append({
-                    "place": place, "from": self._text(was), "to": self._text(best),
+                    "place": place, "from": self.text(was), "to": self.text(best),
                     "probability": [round(float(old[was]), 4), round(float(new[best]), 4)],
                 })  # fmt: skip
         return changes
 
     def _forget_questions(self, b: int | None) -> None:
-        if b is None:
-            return
-        self._skipped |= {
-            (b, each.label) for each in self._questions if each.bag == b and each.label is not None
-        }
         self._questions = [each for each in self._questions if each.bag != b]
 
-    def _instance(self, request: dict[str, Any], b: int) -> int:
-        place = request.get("instance")
-        if type(place) is not int or not 0 <= place < self.bags.sizes[b]:
-            raise Refused(422, "there is no such instance in this bag")
-        return place
-
-    def _known_label(self, request: dict[str, Any]) -> str:
-        label = request.get("label")
-        if not isinstance(label, str) or self._column(label) == -1:
-            raise Refused(422, "there is no such class: make it first")
-        return label
-
-    def _label_change(self, b: int, place: int, label: str | None) -> LabelChange:
-        i = int(self.bags.offsets[b]) + place
-        previous = self._pin_text(i)
-        guess = probability = None
-        row = self.posterior(b)[place]
-        if previous is None and label is not None:
-            guess, probability = self._text(int(row.argmax())), round(float(row.max()), 4)
-        elif i in self.checked:
-            # Another answer about what was guessed before anybody knew.
-            guess, probability, _ = self.checked[i]
-        name = None if self.ids is None else self.ids[i]
-        return LabelChange(place, label, previous, guess, probability, name)
-
-    def _needed_tags(self, b: int, labels: Sequence[str]) -> tuple[TagChange, ...]:
-        """Return the tags that a bag needs, for an instance of it to have these labels."""
-        found = []
-        for label in dict.fromkeys(labels):
-            column = self._column(label)
-            if column >= 0 and self.tags[b, column] != 1:
-                found.append(TagChange(label, "present", STATE_NAMES[int(self.tags[b, column])]))
-        return tuple(found)
-
-    def _needless_tags(self, b: int, i: int) -> tuple[TagChange, ...]:
-        """Return the tag that only an instance gave its bag which is about to lose that label."""
-        column = int(self.pins[i])
-        if column < 0 or self.tags[b, column] != 1:
-            return ()
-        rows = slice(int(self.bags.offsets[b]), int(self.bags.offsets[b + 1]))
-        label, bag = self.names[column], str(self.bags.ids[b])
-        if (self.pins[rows] == column).sum() > 1:
-            return ()
-        changes = [
-            (answer.kind, change)
-            for answer in self.done
-            if answer.bag == bag
-            for change in answer.tags
-            if change.label == label
-        ]
-        if not changes or changes[-1][0] == "tag":
-            return ()
-        return (TagChange(label, changes[-1][1].previous, "present"),)
-
-    def _label(self, request: dict[str, Any], b: int) -> dict[str, Any] | None:
-        place = self._instance(request, b)
-        label = None
-        if request.get("label") is not None:
-            label = self._known_label(request)
-        i = int(self.bags.offsets[b]) + place
-        if label == self._pin_text(i):
-            return None
-        tags = () if label is None else self._needed_tags(b, [label])
-        tags = (*tags, *self._needless_tags(b, i))
-        return self._made(b, labels=(self._label_change(b, place, label),), tags=tags)
-
-    def _made(self, b: int | None, **changes: Any) -> dict[str, Any]:
-        return {"bag": None if b is None else str(self.bags.ids[b]), **changes}
-
-    def _accept(self, request: dict[str, Any], b: int) -> dict[str, Any] | None:
-        if request.get("revision") != self._revision(b):
-            raise Refused(409, "the labels have changed since: look at them again")
-        first = int(self.bags.offsets[b])
-        best = self.posterior(b).argmax(axis=1).tolist()
-        labels = tuple(
-            self._label_change(b, place, self._text(column))
-            for place, column in enumerate(best)
-            if self.pins[first + place] == UNKNOWN
-        )
-        if not labels:
-            return None
-        tags = self._needed_tags(b, [each.label for each in labels if each.label is not None])
-        return self._made(b, labels=labels, tags=tags)
-
-    def _tag(self, request: dict[str, Any], b: int) -> dict[str, Any] | None:
-        label, state = self._known_label(request), request.get("state")
-        column = self._column(label)
-        if column == BACKGROUND:
-            raise Refused(422, "background is no tag")
-        if not isinstance(state, str) or state not in STATES:
-            raise Refused(422, f"state must be one of {', '.join(STATES)}")
-        if int(self.tags[b, column]) == STATES[state]:
-            return None
-        rows = slice(int(self.bags.offsets[b]), int(self.bags.offsets[b + 1]))
-        n_pinned = int((self.pins[rows] == column).sum())
-        if state == "absent" and n_pinned:
-            raise Refused(
-                409, f"{n_pinned} instances of this bag are labelled {label}: change them first"
-            )
-        previous = STATE_NAMES[int(self.tags[b, column])]
-        return self._made(b, tags=(TagChange(label, state, previous),))
-
-    def _new_class(self, request: dict[str, Any], b: int | None) -> dict[str, Any]:
-        label = self.checked_name(request.get("label"))
-        if b is None or request.get("instance") is None:
-            return self._made(b, classes=(label,))
-        place = self._instance(request, b)
-        previous = "unknown" if self.open[b] else "absent"
-        return self._made(
-            b, classes=(label,), labels=(self._label_change(b, place, label),),
-            tags=(TagChange(label, "present", previous),),
-        )  # fmt: skip
-
-    def checked_name(self, given: Any) -> str:
-        """Return the name of a new class in its normal spelling, if tables can hold it."""
-        if not isinstance(given, str):
-            raise Refused(422, "a class needs a name")
-        name = normal_spelling(given)
-        if not name or len(name) > LONGEST_CLASS:
-            raise Refused(422, f"a class needs a name of 1 to {LONGEST_CLASS} characters")
-        if not name.isprintable() or name.startswith((UNKNOWN_MARK, "(")) or self.delimiter in name:
-            raise Refused(
-                422, f"the name of a class must not begin with {UNKNOWN_MARK} or (, nor contain "
-                f"{self.delimiter} or control characters",
-            )  # fmt: skip
-        folded = {each.casefold() for each in (*self.classes, BACKGROUND_NAME)}
-        if name.casefold() in folded:
-            raise Refused(409, f"there is a class {name} already")
-        return name
-
-    def _skip(self, request: dict[str, Any], b: int) -> dict[str, Any]:
-        if request.get("instance") is None:
-            return self._made(b)
-        return self._made(b, skipped=self._instance(request, b))
-
-    def _undo(self, request: dict[str, Any], _: int | None) -> dict[str, Any]:
-        number = request.get("answer")
-        if type(number) is not int:
-            raise Refused(422, "answer must be the number of an answer")
-        if not self.done or self.done[-1].number != number:
-            raise Refused(409, "this is not the last answer: look again")
-        last = self.done[-1]
-        labels = tuple(
-            LabelChange(each.instance, each.previous, each.label, id=each.id)
-            for each in reversed(last.labels)
-        )
-        tags = tuple(
-            TagChange(each.label, each.previous, each.state) for each in reversed(last.tags)
-        )
-        return {"bag": last.bag, "labels": labels, "tags": tags, "undoes": number}
+    def _apply_of_others(self, answer: Answer) -> None:
+        self.apply(answer)
+        b = self._number_of.get(answer.bag or "", -1)
+        if b >= 0 and self.is_surveyed:
+            self._refresh_overview(b)
 
     def take_in_others(self) -> None:
         """Take in what another program has written to the log."""
         with self.lock:
-            self.log.take_in_others(self._apply)
+            self.log.take_in_others(self._apply_of_others)
 
     # For fits and files.
 
     def label_sets(self) -> LabelSets:
         """Return the tags of all bags as they are now."""
         with self.lock:
-            kept = [column for column, name in enumerate(self.names) if name not in self.retired]
-            names = np.array([self.names[column] for column in kept], dtype=str)
-            return LabelSets(self.tags[:, kept], names, self.open.copy())
+            return super().label_sets()
+
+    def changed_tags(self) -> dict[tuple[str, str], str]:
+        """Return the states of tags that are others than in the table, by bag and name."""
+        with self.lock:
+            return {
+                where: state for where, state in self.tag_changes.items()
+                if where[1] not in self.retired
+            }  # fmt: skip
 
     def known(self) -> NDArray[np.object_]:
         """Return the labels of instances that people gave, as text; None where there is none."""
         with self.lock:
-            found = np.full(self.bags.n_instances, None, dtype=object)
-            for i in np.flatnonzero(self.pins != UNKNOWN).tolist():
-                found[i] = self._text(int(self.pins[i]))
-            return found
+            return super().known()
 
     def annotations(self, review_share: float = REVIEW_SHARE) -> Annotations:
         """Return what is known and guessed of all instances, as ``unbag annotate`` writes it."""
@@ -1031,7 +773,11 @@ class Session:
             view, n_names = self.overview, len(self.names)
             status = np.full(self.bags.n_instances, Status.LABELLED.value, dtype=object)
             status[view.best == n_names] = Status.BACKGROUND.value
-            of_none = np.repeat(~self.tags.any(axis=1), self.bags.sizes)
+            states = self.states()
+            n_tags = (states == 1).sum(axis=1)
+            for b, groups in self.groups.items():
+                n_tags[b] += sum(each.state == 1 for each in groups.values())
+            of_none = np.repeat(~states.any(axis=1), self.bags.sizes)
             status[of_none & (view.best == n_names)] = Status.NO_TAG.value
             second = names[view.second]
             second[~(view.second_probability > 0)] = None
@@ -1041,7 +787,7 @@ class Session:
                 second_label=second, second_probability=view.second_probability.copy(),
                 entropy=view.entropy.copy(), review=worth_a_look(view.entropy, review_share),
                 impossible=np.zeros(len(self.bags), dtype=bool),
-                n_tags=(self.tags == 1).sum(axis=1), n_uncovered=np.zeros(len(self.bags), int),
+                n_tags=n_tags, n_uncovered=np.zeros(len(self.bags), int),
                 rare=none, rare_tags=[], labels_known=True,
             )  # fmt: skip
 

@@ -59,7 +59,9 @@ const TEXT = {
     tag: "is this tag right?",
     stay: "in the same bag",
   },
-  isThere: (label) => `Is there ${label} in this bag? x: no; ✓ beside the tag: yes`,
+  isThere: (label) => `Is there ${label} in this bag?`,
+  yes: "Yes",
+  no: "No",
   saved: (label) => `Saved: ${label}.`,
   savedTag: (label, state) => `Saved: ${label} is ${state}.`,
   savedClass: (label) => `Saved: new class ${label}.`,
@@ -81,9 +83,12 @@ const TEXT = {
   progress: (state) => `${state.labelled.toLocaleString()} of ${state.instances.toLocaleString()} instances labelled · ${state.answers.toLocaleString()} ${state.answers === 1 ? "answer" : "answers"}`,
   wrong_share: (share) => `about ${share} of all labels wrong`,
   interval: (low, high) => ` (${low} to ${high})`,
-  gain: (coming, gain, change) => (change > 0
-    ? `the next ${coming} answers would change about ${change.toFixed(change < 10 ? 1 : 0)} labels`
-    : `the next ${coming} answers: ${gain} bits less doubt`),
+  gain: (coming, gain, change) => {
+    const next = coming === 1 ? "the next answer" : `the next ${coming} answers`;
+    return change > 0
+      ? `${next} would change about ${change.toFixed(change < 10 ? 1 : 0)} labels`
+      : `${next}: ${gain} bits less doubt`;
+  },
   learnt: "The model has learnt from the answers.",
   fitProgress: (share) => `Fitting again: ${share}`,
   newAnswers: (count, every) => (every ? `${count} of ${every} new answers until the next fit` : `${count} new answers since the last fit`),
@@ -118,6 +123,7 @@ const TEXT = {
     ["r", "play it with its surroundings"],
     ["x", "strike the selected label from the tags of the bag"],
     ["m", "mark the selected label as unsure"],
+    ["y / x", "yes or no, where the page asks for a tag"],
     ["t", "add a tag"],
     ["a", "accept all labels of the bag"],
     ["u", "undo the last answer"],
