@@ -76,6 +76,29 @@ def test_members_that_are_no_class_are_warned_of():
     assert labels.to_sets() == [{Unknown("owl")}]
 
 
+def test_a_group_without_any_class_is_an_unknown_label():
+    with pytest.raises(ValueError, match="Class 'heron/crane' is present in bag 1"):
+        LabelSets.parse([{"owl"}, {"heron/crane"}], ["owl", "wren"], any_of="/")
+
+
+def test_a_group_without_any_class_is_an_error_that_names_the_bag(run, tmp_path):
+    table, model = tmp_path / "birds.csv", tmp_path / "birds.unbag"
+    table.write_text("bag,labels,x\na,owl,0\na,owl,1\nb,hawk,9\nc,owl/hawk,8\n")
+    assert run("fit", table, "--bag", "bag", "--any-of", "/", "-o", model)[0] == 0
+    table.write_text("bag,labels,x\na,owl,0\nb,heron/crane,9\n")
+    code, _, stderr = run("annotate", model, table, "-o", tmp_path / "out.csv")
+    assert code != 0
+    assert "bag b has the unknown label 'heron/crane'" in " ".join(stderr.split())
+
+
+def test_groups_count_for_each_of_their_classes_in_part(rng):
+    bags, sets, _ = made_bags(rng, 40, vague=1.0)
+    model = ORLogisticRegression().fit(bags, sets)
+    pairs = [AnyOf("hawk", "owl"), AnyOf("robin", "wren")]
+    n_pairs = [sum(pair in own for own in sets) for pair in pairs]
+    assert model.class_counts_.tolist() == [n // 2 for n in n_pairs for _ in range(2)]
+
+
 def test_a_name_of_a_taxonomy_means_what_is_below_it(tmp_path):
     sets = [{"owl"}, {"barn owl"}, {"tawny owl"}, {"bird"}, {"wren"}, {Unknown("owl")}]
     table = tmp_path / "birds.csv"

@@ -315,18 +315,6 @@ def runs(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int6
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + sizes, sizes)
 
 
-def refuse_groups(groups: Groups | None, who: str) -> None:
-    """Raise an error if bags require groups, and something cannot learn from them."""
-    if groups is not None and groups.n_groups:
-        b = int(groups.per_bag.argmax())
-        raise ValueError(
-            f"{who} cannot learn from labels that say that one of several classes is there (AnyOf, "
-            f"any_of, taxonomy), as those of the bag at position {b}: use ORLogisticRegression on "
-            "the CPU; or take the classes of such labels as unknown: "
-            "LabelSets(labels.indicator, labels.classes)."
-        )
-
-
 def checked_groups(
     groups: Groups | Iterable[Collection[Collection[int]]] | None, n_bags: int, n_classes: int
 ) -> Groups | None:

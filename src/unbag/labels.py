@@ -350,6 +350,29 @@ class LabelSets:
         return self.required if self.groups is None else self.required | self.groups.named()
 
     @property
+    def class_counts(self) -> NDArray[np.int64]:
+        """How many bags have each class.
+
+        A group that no class of its bag implies counts for each of its classes as their part of it;
+        the sum is rounded down.
+
+        Examples
+        --------
+        >>> groups = [[], [[0, 1]], [[0, 1]]]
+        >>> labels = LabelSets([[1, 0], [0, 0], [0, 0]], ["hawk", "owl"], groups=groups)
+        >>> labels.class_counts
+        array([2, 1])
+        """
+        counts = self.required.sum(axis=0)
+        if self.groups is None:
+            return counts
+        groups = self.groups.chosen(~self.groups.any_of(self.required))
+        sizes = np.diff(groups.group_offsets)
+        shares = np.bincount(groups.members, np.repeat(1.0 / sizes, sizes), len(counts))
+        # Thirds may add up to a little less than one.
+        return counts + np.floor(shares + 1e-9).astype(counts.dtype)
+
+    @property
     def is_tagged(self) -> NDArray[np.bool_]:
         """Whether a class or a group is known to be present in each bag, of shape (n_bags,)."""
         n_tags = self.cardinality
@@ -541,9 +564,8 @@ class LabelSets:
             return self
         given = None if classes is None else [str(each) for each in np.asarray(classes).tolist()]
         groups, others = tagging.groups_among(names, given)
-        if given is None:
-            # Nothing below it is a label: a class like others.
-            groups = {name: members for name, members in groups.items() if members}
+        # What has no class below it is a label like others, which may be unknown.
+        groups = {name: members for name, members in groups.items() if members}
         if not groups:
             return self
         _warn_of_others(tagging, groups, others, given)
@@ -823,18 +845,23 @@ def _warn_of_others(tagging, groups, others, classes):
     for name, strange in others.items():
         if name not in groups:
             continue
-        n_others = f"{len(strange)} members that are" if len(strange) > 1 else "a member that is"
+        is_one = len(strange) == 1
+        n_others = "a member that is" if is_one else f"{len(strange)} members that are"
+        if classes is not None:
+            n_others += " no class of the model" if is_one else " no classes of the model"
+        else:
+            n_others += " no label by itself" if is_one else " no labels by themselves"
         names = listed(map(shortened, strange))
         if classes is not None:
             effect = (
-                "it may have been that one: the group is not required, and its classes are taken "
-                "as unknown"
+                f"it may have been {'that one' if is_one else 'one of these'}: the group is not "
+                "required, and its classes are taken as unknown"
             )
         elif tagging.any_of is not None and tagging.any_of in name:
             effect = "it is a class that no bag is known to have"
         else:
             effect = "it is left out; add a child 'other' to stand for what no bag is tagged with"
-        warn_caller(f"{shortened(name)} has {n_others} no label by itself ({names}): {effect}.")
+        warn_caller(f"{shortened(name)} has {n_others} ({names}): {effect}.")
 
 
 def _class_array(classes):

@@ -324,7 +324,7 @@ class Ladder:
             None where no name is sure enough.
         probability : ndarray of shape (n_instances,)
         """
-        chances = np.asarray(proba, float) @ self.holds
+        chances = np.minimum(np.asarray(proba, float) @ self.holds, 1.0)
         n_classes = self.holds.sum(axis=0)
         # In units in which one class less outweighs any probability.
         worth = np.where(chances >= least, 2.0 * (len(self.classes) - n_classes) + chances, -1.0)

@@ -323,6 +323,36 @@ def test_annotate_says_which_probability_a_label_of_a_level_needs(run, tmp_path)
     assert "leave it out, or --level and --back-off" in " ".join(errors.split())
 
 
+@pytest.mark.parametrize("options", [("--level", "order"), ("--back-off", "0.9")])
+def test_levels_of_tables_on_disk_are_those_in_memory(options, run, tmp_path):
+    rng = np.random.default_rng(0)
+    kind = np.repeat(rng.integers(0, 4, 20), 3)
+    table = pa.table({
+        "night": np.repeat(np.arange(20), 3), "pitch": kind % 3 + 0.5 * rng.normal(size=60),
+        "tags": np.array(["owl", "hawk", "wren", "raptor"])[kind],
+    })  # fmt: skip
+    pq.write_table(table, path := tmp_path / "nights.parquet")
+    taxonomy = tmp_path / "birds.csv"
+    taxonomy.write_text(
+        "child,parent,rank\nowl,raptor,species\nhawk,raptor,species\nraptor,bird,order\n"
+        "wren,songbird,species\nsongbird,bird,order\n"
+    )
+    model = tmp_path / "m.unbag"
+    given = ("--bag", "night", "--labels", "tags", "--taxonomy", taxonomy)
+    given = (*given, "--background", "no", "--in-memory")
+    assert run("fit", path, *given, "-o", model)[0] == 0
+    found = []
+    for where in ("--in-memory", "--out-of-core"):
+        out = tmp_path / f"out{where}.parquet"
+        given = (model, path, "--ignore-labels", where, *options)
+        code, _, errors = run("annotate", *given, "-o", out)
+        assert code == 0, errors
+        found.append(pq.read_table(out).to_pydict())
+    assert found[0]["annotation"] == found[1]["annotation"]
+    assert {"raptor", "songbird", "bird"} & set(found[0]["annotation"])
+    np.testing.assert_allclose(found[0]["probability"], found[1]["probability"], rtol=1e-9)
+
+
 def test_annotate_output_can_be_annotated_again(words, model, run, tmp_path):
     out, again = tmp_path / "out.csv", tmp_path / "again.csv"
     run("annotate", model, words, "-o", out)

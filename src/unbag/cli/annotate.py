@@ -160,10 +160,10 @@ def annotate(
                 others = {
                     "--raven": raven, "--audacity": audacity, "--label-studio": label_studio,
                 }  # fmt: skip
-                others |= {"--level": level, "--back-off": back_off}
                 large.refuse_with(True, **{name: each is not None for name, each in others.items()})
+                at_level = {"level": level, "back_off": back_off}
                 large.annotate_on_disk(
-                    fitted, table[0], wanted, output, use_labels, review, options
+                    fitted, table[0], wanted, output, use_labels, review, {**options, **at_level}
                 )
                 return
         check_nothing_is_lost(output)

@@ -151,7 +151,9 @@ def annotate_on_disk(
     result = {"output": str(output), **asdict(found), "seconds": perf_counter() - start}
     del result["columns"]
     messages.result(result)
-    for line in described(found, found.columns, options["unknown_below"], options["joint"]):
+    given = options["unknown_below"], options["back_off"]
+    least = max((each for each in given if each is not None), default=None)
+    for line in described(found, found.columns, least, options["joint"]):
         messages.note(line)
     messages.note(f"Written to {output}.")
 

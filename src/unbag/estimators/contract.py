@@ -164,7 +164,7 @@ class BagClassifier(FrameAnswers, ClassifierMixin, BaseEstimator):
                 self.classes_ = labels.classes
         check_one_for_each_bag(labels, X)
         if reset:
-            self.class_counts_ = labels.required.sum(axis=0)
+            self.class_counts_ = labels.class_counts
         return labels
 
     def _read_scored_labels(self, y, X):

@@ -73,6 +73,8 @@ def annotate(
     unknown_below: float | None = None,
     joint: bool = False,
     background_name: str = BACKGROUND_NAME,
+    level: str | None = None,
+    back_off: float | None = None,
     progress: Report | None = None,
 ) -> Annotated:
     """Label every instance of a Parquet set, and write its rows with the annotations.
@@ -99,7 +101,7 @@ def annotate(
         Share of the instances to flag for review.
     unknown_below : float, optional
         Instances whose label has a lower probability get no label.
-    joint, background_name
+    joint, background_name, level, back_off
         As in `unbag.annotations.annotate`.
     progress : callable, optional
         Called as ``progress(done, total)``; each instance counts twice, once when annotated and
@@ -129,7 +131,10 @@ def annotate(
     annotations.check_background_name(model, label_sets, background_name)
     known = written_columns(table, stored.roles)
     columns = answer_names((*ANSWERS, KNOWN_LABEL), table.columns, known)
-    options = {"unknown_below": unknown_below, "joint": joint, "background_name": background_name}
+    options = {
+        "unknown_below": unknown_below, "joint": joint, "background_name": background_name,
+        "level": level, "back_off": back_off,
+    }  # fmt: skip
     report = (lambda done: None) if progress is None else (
         lambda done: progress(done, 2 * stored.n_instances)
     )  # fmt: skip

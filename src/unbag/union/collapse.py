@@ -10,8 +10,9 @@ last. What a column gets is divided among its classes in proportion to their pri
   allowed.
 - If no class serves two requirements, each column serves one: the narrower problem is a
   `UnionProblem` like any other, with all its kernels and certificates.
-- Otherwise an instance may serve several: `unbag.union.overlaps`; or, if requirements are many but
-  few classes serve several, `unbag.union.cases`.
+- Otherwise an instance may serve several: up to six requirements are summed over by
+  `unbag.union.few`, more are chained by `unbag.union.overlaps`; or, if few classes serve several,
+  told apart by `unbag.union.cases`.
 """
 
 import math
