@@ -137,7 +137,7 @@ def test_bags_without_instances_are_listed_and_not_rows(folder, tmp_path, caplog
     result = extract(Lines(), folder, tmp_path / "t.parquet", tags)
     assert result.without_instances == ["f3.num", "f4.num"]
     assert result.tagged_without_instances == ["f3.num"]
-    assert "1 of them have tags, and no fit will learn from these: f3.num" in " ".join(
+    assert "1 of them has tags, and no fit will learn from it: f3.num" in " ".join(
         summary(result, "files")
     )
     with caplog.at_level("INFO", logger="unbag"):

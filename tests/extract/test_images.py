@@ -415,8 +415,11 @@ def test_commands_need_no_option_after_extract(photos, tmp_path, capsys):
     code = run("extract", "images", folder, "--labels", folder / "tags.csv", "-o", table)
     assert code == 0
     assert run("fit", table, "-o", model) == 0
-    assert run("annotate", model, table, "-o", answers) == 0
+    coco = tmp_path / "coco.json"
+    assert run("annotate", model, table, "-o", answers, "--coco", coco) == 0
     rows = pq.read_table(answers).to_pylist()
+    n_labelled = sum(row["status"] == "labelled" for row in rows)
+    assert len(json.loads(coco.read_text())["annotations"]) == n_labelled
     for name in ("file", *PLACE, "outline", "tags", "annotation"):
         assert name in rows[0]
     labels = {

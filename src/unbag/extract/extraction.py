@@ -34,7 +34,7 @@ from unbag._files import (
     write_text,
     writing,
 )
-from unbag._messages import listed, one_line, shortened
+from unbag._messages import counted, listed, one_line, shortened
 from unbag._platform import locked_folder
 from unbag._processes import completed
 from unbag._threads import job_count
@@ -371,31 +371,32 @@ def _chunks(
 
 def summary(result: Extracted, things: str) -> list[str]:
     """Return what was extracted, and what was not, in a sentence each."""
+    thing = things.removesuffix("s")
     n_read = result.files - len(result.failed)
-    bags = f"{n_read:,} {things}"
+    bags = counted(n_read, thing, things)
     if result.bags != n_read:
-        bags = f"{result.bags:,} {things} in {n_read:,} files"
-    lines = [f"{result.instances:,} instances of {bags}."]
+        bags = f"{counted(result.bags, thing, things)} in {counted(n_read, 'file')}"
+    lines = [f"{counted(result.instances, 'instance')} of {bags}."]
     if result.resumed:
-        lines.append(f"{result.resumed:,} of the files were finished by an earlier run.")
+        lines.append(f"Finished by an earlier run: {counted(result.resumed, 'file')}.")
     if result.without_instances:
         tagged = result.tagged_without_instances
         of_tagged = (
-            f"; {len(tagged):,} of them have tags, and no fit will learn from these: "
-            f"{listed(tagged)}"
+            f"; {counted(len(tagged), 'of them has tags', 'of them have tags')}, and no fit will "
+            f"learn from {'it' if len(tagged) == 1 else 'these'}: {listed(tagged)}"
             if tagged
             else ""
         )
         lines.append(
-            f"Without instances: {len(result.without_instances):,} {things}, such as "
+            f"Without instances: {counted(len(result.without_instances), thing, things)}, such as "
             f"{listed(result.without_instances[:3])}{of_tagged}."
         )
     for names, what in (
-        (result.files_without_tags, f"{things} without tags"),
-        (result.tags_without_file, "tags without a file"),
+        (result.files_without_tags, (f"{thing} without tags", f"{things} without tags")),
+        (result.tags_without_file, ("name with tags has no file", "names with tags have no file")),
     ):
         if names:
-            lines.append(f"{len(names):,} {what}: {listed(names)}.")
+            lines.append(f"{counted(len(names), *what)}: {listed(names)}.")
     if result.other_files:
         counts = listed(f"{n} {suffix}" for suffix, n in result.other_files.items())
         lines.append(f"Files that were passed over: {counts}.")

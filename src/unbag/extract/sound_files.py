@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from unbag._extras import require
 from unbag._files import DataError, check
+from unbag._messages import counted
 
 SUFFIXES = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aif", ".aiff", ".w64", ".rf64", ".au")
 #: Hertz that recordings are brought to: birds are heard below half of it.
@@ -117,7 +118,8 @@ class Recording:
         share = self._n_clipped / n_read
         if self._n_bad:
             self.notes.append(
-                f"{self._n_bad:,} samples are not numbers, and are taken for silence."
+                f"{counted(self._n_bad, 'sample is not a number', 'samples are not numbers')}: "
+                "taken for silence."
             )
         if share > CLIPPED_SHARE:
             self.notes.append(f"{100 * share:.1f} % of the samples are at full scale: clipped.")

@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from unbag._files import TABLES, DataError, PathLike, check, existing_file
-from unbag._messages import argument, listed, shortened
+from unbag._messages import argument, counted, listed, shortened
 from unbag._warnings import warn_caller
 from unbag.io.roles import Roles
 from unbag.io.table import open_source
@@ -284,31 +284,32 @@ class Reading:
         if odd and self._kind.one_bag_per_file:
             notes.append(f"Samples are {odd[0]}.")
         elif odd:
-            notes.append(
-                f"{len(odd):,} recordings are uneven or of another rate, such as: {odd[0]}."
-            )
+            are_odd = counted(len(odd), "recording is", "recordings are")
+            notes.append(f"{are_odd} uneven or of another rate, such as: {odd[0]}.")
         n_back = total("n_back", courses)
         if n_back:
             notes.append(
-                f"{n_back:,} rows are earlier than the row before: sorted by time. If there are "
-                "several recordings, name the column that tells them apart by "
+                f"{counted(n_back, 'row is', 'rows are')} earlier than the row before: sorted by "
+                "time. If there are several recordings, name the column that tells them apart by "
                 f"{argument('bag')}."
             )
         made = list(cutters.values())
         if n_gaps := total("n_gaps", made):
-            notes.append(
-                f"{n_gaps:,} gaps, {total('gap_seconds', made):.1f} s in all: no window spans one."
-            )
+            seconds = f"{total('gap_seconds', made):.1f} s in all"
+            notes.append(f"{counted(n_gaps, 'gap')}, {seconds}: no window spans one.")
         if n_short := total("n_short", made):
-            notes.append(f"{n_short:,} stretches are too short for a window, and left out.")
+            are_short = counted(n_short, "stretch is", "stretches are")
+            notes.append(f"{are_short} too short for a window, and left out.")
         if n_repeated := total("n_repeated", made):
-            notes.append(f"{n_repeated:,} rows have the time of another: averaged.")
+            have = counted(n_repeated, "row has", "rows have")
+            notes.append(f"{have} the time of another: averaged.")
         if n_filled := total("n_filled", made):
-            notes.append(f"{n_filled:,} rows lack values: interpolated.")
+            notes.append(f"{counted(n_filled, 'row lacks', 'rows lack')} values: interpolated.")
         if n_left_out := total("n_left_out", made):
-            notes.append(f"{n_left_out:,} rows lack values for too long, and are left out.")
+            lack = counted(n_left_out, "row lacks", "rows lack")
+            notes.append(f"Left out: {lack} values for too long.")
         if n_blank := total("n_blank", courses):
-            notes.append(f"{n_blank:,} rows have no time, and are left out.")
+            notes.append(f"Left out: {counted(n_blank, 'row has', 'rows have')} no time.")
         few = [name for name in without if self._courses[name].n_rows < FEWEST_SAMPLES]
         if few:
             counts = listed(
