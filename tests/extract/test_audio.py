@@ -337,7 +337,7 @@ def test_boxes_after_the_end_are_left_out(folder, tmp_path):
     (tmp_path / "boxes.csv").write_text("file,start,end\ngood,1,1.5\ngood,2.9,3.5\ngood,8,9\n")
     result, rows = extracted(folder, tmp_path, segments=tmp_path / "boxes.csv")
     assert [(row["start"], row["end"]) for row in rows] == [(1, 1.5), (2.9, 3.0)]
-    assert "1 boxes begin after its end, at 3.0 s" in result.notes["good.wav"]
+    assert "Left out: 1 box begins after its end, at 3.0 s" in result.notes["good.wav"]
 
 
 def test_embeddings_are_joined_by_time(folder, tmp_path):

@@ -393,7 +393,7 @@ def test_boxes_outside_are_left_out(folder, tmp_path):
     )
     result, rows = extracted(folder, tmp_path, segments=tmp_path / "boxes.csv")
     assert [box_of(row) for row in rows] == [(0, 0, 15, 15), (150, 110, 10, 10)]
-    assert "1 boxes lie outside of its 160 x 120 pixels" in result.notes["good.png"]
+    assert "Left out: 1 box lies outside of its 160 x 120 pixels" in result.notes["good.png"]
 
 
 # From a folder to annotated regions.

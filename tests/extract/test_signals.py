@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import warnings
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -120,6 +121,20 @@ def test_recordings_of_one_table_are_those_of_its_column(tmp_path, suffix):
     assert "instances of 3 recordings in 1 file." in summary(result, "recordings")[0]
     read = io.read(tmp_path / "t.parquet")
     assert read.roles.bag == "file"
+
+
+def test_progress_is_told_within_a_table(tmp_path, monkeypatch):
+    monkeypatch.setattr(streams, "rows_of", partial(streams.rows_of, chunk_bytes=4000))
+    path = tmp_path / "a.csv"
+    written(path, table(*swing(60.0)))
+    kind = streams.signals_kind(path)
+    shares = []
+    with_report = kind.instances(path, "a", shares.append)
+    assert shares[0] == 0.0
+    assert shares == sorted(set(shares))
+    assert len(shares) > 10
+    assert shares[-1] < 1.0
+    assert with_report.rows.equals(kind.instances(path, "a").rows)
 
 
 def test_recordings_may_be_mixed(tmp_path):

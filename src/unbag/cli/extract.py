@@ -270,10 +270,11 @@ def extract_files(kind: Any, where: Path, output: Path, tags: Any, jobs: int) ->
         def on_file(done: int, total: int, name: str, fault: str | None) -> None:
             if fault is not None:
                 messages.say(f"unbag: error: {fault}")
-            report(done, total)
 
         try:
-            result = run(kind, where, output, tags, n_jobs=jobs, on_file=on_file)
+            result = run(
+                kind, where, output, tags, n_jobs=jobs, on_file=on_file, on_progress=report
+            )
         except KeyboardInterrupt:
             messages.say("What is finished is kept: run the same command again to go on.")
             raise

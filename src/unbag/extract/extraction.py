@@ -42,7 +42,7 @@ from unbag._version import __version__
 from unbag.io.extracted import Facts
 from unbag.io.writing import write_tables
 
-from .kinds import Instances, Kind
+from .kinds import Instances, Kind, Report, unreported
 from .tags import MatchedTags, Tags, matched_tags
 from .walk import PARTS, found_files
 
@@ -53,6 +53,8 @@ TAGS = "tags"
 #: Called with the bytes of the files that are done, those of all files, the name of the last one,
 #: and what is wrong with it or None.
 OnFile = Callable[[int, int, str, str | None], None]
+#: Called with the bytes that are done, parts of files among them, and those of all files.
+OnProgress = Callable[[float, int], object]
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,7 @@ def extract(
     *,
     n_jobs: int | None = 1,
     on_file: OnFile | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Extracted:
     """Find and describe the instances of all files of a folder, and write them as one table.
 
@@ -135,6 +138,8 @@ def extract(
     on_file : callable, optional
         Called after each file with the bytes done, all bytes, the name of the file, and what is
         wrong with it or None.
+    on_progress : callable, optional
+        Called with the bytes done and all bytes; within large files too, if there is one process.
     """
     output = Path(output)
     check_format(output, (*PARQUET, *FEATHER))
@@ -159,12 +164,19 @@ def extract(
             else:
                 pending.append(work)
         jobs = min(job_count(n_jobs), max(len(pending), 1))
-        for work, fault in completed(_do, pending, jobs):
+
+        def reported(work: Work) -> str | None:
+            size = sizes[work.name]
+            return _do(work, lambda share: on_progress and on_progress(done + share * size, total))
+
+        for work, fault in completed(reported if jobs == 1 else _do, pending, jobs):
             done += sizes[work.name]
             if fault is not None:
                 failed[work.name] = fault
             if on_file is not None:
                 on_file(done, total, work.name, fault)
+            if on_progress is not None:
+                on_progress(done, total)
         finished = {name: parts / _part_name(name) for name in found.paths if name not in failed}
         result = _write(kind, folder, output, finished, matched, tags, failed)
         result = Extracted(
@@ -178,11 +190,11 @@ def extract(
 # One file.
 
 
-def _do(work: Work) -> str | None:
+def _do(work: Work, report: Report = unreported) -> str | None:
     """Extract from one file, and keep what is found; return in a line what is wrong, if so."""
     try:
         state = file_state(work.path)
-        found = work.kind.instances(work.path, work.name)
+        found = work.kind.instances(work.path, work.name, report)
         _check_name(work.name)
         changed = file_state(work.path) != state
         check(not changed, f"{work.path} has changed while it was read: start again.")

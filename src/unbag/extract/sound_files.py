@@ -54,6 +54,8 @@ class Recording:
     ----------
     seconds : float
         What was read so far.
+    share : float
+        That as a share of the file, as far as its header tells.
     notes : list of str
         What is strange about it, after all blocks were read.
     """
@@ -66,6 +68,7 @@ class Recording:
         self._n_bad = 0
         self._n_clipped = 0
         self.seconds: float = 0.0
+        self.share: float = 0.0
         self.notes: list[str] = []
 
     def blocks(self) -> Iterator[Block]:
@@ -104,6 +107,7 @@ class Recording:
             is_last = n_read < wanted
             kept = np.concatenate([kept, new])
             self.seconds = n_read / rate
+            self.share = min(n_read / max(file.frames, 1), 1.0)
             if is_last and not n_read:
                 raise DataError(f"{self._path} holds no sound: it has no samples.")
             yield Block(

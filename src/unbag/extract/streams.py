@@ -25,7 +25,7 @@ from unbag.io.table import open_source
 
 from .descriptions import FEWEST_SAMPLES, Description
 from .extraction import Extracted, OnFile, extract
-from .kinds import Instances, Kind
+from .kinds import Instances, Kind, Report, unreported
 from .layouts import ZONED_STAMPS, Head, Layout, Rows, read_head, rows_of
 from .tags import FILES, Tags, read_tags
 from .walk import found_files
@@ -108,10 +108,10 @@ class SignalFiles(Kind):
         """Raise an error for windows that are too short."""
         check_samples(self.description)
 
-    def instances(self, path: Path, name: str) -> Instances:
+    def instances(self, path: Path, name: str, report: Report = unreported) -> Instances:
         """Cut the recordings of a file into windows."""
         with open_source(path, TABLES) as source:
-            return Reading(self, source, name).instances()
+            return Reading(self, source, name).instances(report)
 
 
 class SignalTables(SignalFiles):
@@ -192,14 +192,16 @@ class Reading:
             f" of {FEWEST_SAMPLES * pace.step:.3g} or more.",
         )
 
-    def instances(self) -> Instances:
+    def instances(self, report: Report) -> Instances:
         """Read the values, and return the windows of all recordings."""
         cutters: dict[str, Cutter] = {}
         waiting: dict[str, list[tuple[NDArray[Any], NDArray[np.float64]]]] = {}
         left = {name: course.n_rows + course.n_blank for name, course in self._courses.items()}
+        n_rows = sum(left.values())
         most = min(BLOCK_ROWS, max(MOST_ROWS // self._n_open, 1024))
         found: dict[str, Windows] = {}
         for rows in self._rows(with_values=True):
+            report(rows.first / n_rows)
             for code, name in enumerate(rows.names):
                 own = rows.codes == code
                 left[name] -= int(own.sum())
