@@ -234,7 +234,8 @@ def judged(made, segments):
 
 
 def percent(values):
-    return round(100 * float(np.mean(values)), 1)
+    """Return the share of what is true; None if there is nothing."""
+    return round(100 * float(np.mean(values)), 1) if len(values) else None
 
 
 def row_of(made, others, background="auto"):

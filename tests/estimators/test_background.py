@@ -357,10 +357,23 @@ def test_a_background_of_known_instances_costs_more(monkeypatch):
         return fit_halves(model, halves, cost)
 
     monkeypatch.setattr(ORLogisticRegression, "_held_out", recorded)
-    for most, n_costs in ((1e9, 2), (-1e9, 3)):
+    for most, n_costs in ((1e9, 2), (-1e9, 4)):
         monkeypatch.setattr(or_logistic, "MOST_KNOWN", most)
         monkeypatch.setattr(or_logistic, "MOST_GROWTH", 1e9)
         tried.clear()
         model = ORLogisticRegression(background="auto").fit(bags, y)
         assert len(tried) == n_costs
         assert model.background_cost_ == pytest.approx(tried[0] if n_costs == 2 else tried[-1])
+
+
+def test_the_highest_cost_is_taken_unless_classes_have_learnt_the_background():
+    def found(*information, growth=0.0):
+        return [
+            or_logistic.HeldOut((each, 0.0), np.empty(0), 0.0, cost, growth)
+            for cost, each in enumerate(information)
+        ]
+
+    assert or_logistic.highest(found(3.0)).cost == 0
+    assert or_logistic.highest(found(3.0, 2.8)).cost == 1
+    assert or_logistic.highest(found(3.0, 2.0)).cost == 0
+    assert or_logistic.highest(found(3.0, 2.0, growth=2.0)).cost == 1

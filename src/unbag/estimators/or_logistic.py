@@ -40,6 +40,7 @@ from unbag.fitting import (
     two_halves,
 )
 from unbag.fitting.background import (
+    FAR_LESS,
     MOST_GROWTH,
     MOST_KNOWN,
     PARTS_OF_COST,
@@ -127,6 +128,19 @@ def takes_classes(with_it: HeldOut, without: HeldOut, halves: Halves) -> bool:
     return known_share(with_it.proba[:, -1], agreement, offsets) > MOST_KNOWN
 
 
+def highest(found: list[HeldOut]) -> HeldOut:
+    """Choose the highest cost, of costs that rise, by which most instances get a label.
+
+    Models that can learn anything learn to name the background, if it costs much: label sets then
+    say far less about the instances, and a lower cost is taken.
+    """
+    best = found[-1]
+    for each in found[-2::-1]:
+        if each.growth <= MOST_GROWTH and each.scores[0] > best.scores[0] + FAR_LESS:
+            best = each
+    return best
+
+
 def compared(without: HeldOut, with_it: HeldOut) -> np.ndarray:
     """Return the scores of two models, without a background and with one."""
     return np.array([without.scores, with_it.scores])
@@ -157,7 +171,7 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         set: noise, silence, clutter, unseen species. "auto" fits one half of the bags at a time
         and checks on the other whether label sets agree better with a model that has one (see
         `background_scores_`), which takes about as long as two more fits; and if so, what it shall
-        cost, which takes up to one more. Of many bags only some are asked.
+        cost, which takes up to two more. Of many bags only some are asked.
     background_cost : float, optional
         What an instance of the background costs in bags with labels, in nats: given the labels,
         it is that much less likely, and the model is fitted so. At 0 all instances that the labels
@@ -529,7 +543,7 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         scores, n_wrong = compared(without, chosen), np.average(labels.cardinality, weights=counts)
         is_better = is_known or is_background_better(scores, n_wrong)
         if is_better and len(costs) > 1 and takes_classes(chosen, without, halves):
-            chosen = self._held_out(halves, costs[-1])
+            chosen = highest([self._held_out(halves, cost) for cost in costs[1:]])
         self.background_share_: float = chosen.share
         if not is_known:
             self.background_scores_: np.ndarray = scores

@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 
 # By how much a background must be better, in nats per bag, to be used: of equals, the simpler.
 CLEARLY = 0.1
+# By how much a high cost may be worse than a lower one, in nats per bag, before it is taken that
+# classes have learnt the background.
+FAR_LESS = 0.5
 # The share of a background that may be instances of classes, as far as they can be known: at a low
 # cost it may take no more.
 MOST_KNOWN = 0.15
@@ -30,8 +33,8 @@ TEMPERATURES = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0)
 FAR_WORSE = 1.25
 #: What a background may cost, in parts of `naming_costs`: nothing at 0; at 1, an instance that says
 #: nothing is as well off with any of the labels of its bag. The first is that of the background by
-#: which it is decided whether there is one; the second, if that one takes too much.
-PARTS_OF_COST = (0.2, 0.8)
+#: which it is decided whether there is one; one of the others is taken if that takes too much.
+PARTS_OF_COST = (0.2, 0.6, 0.8)
 # Steps by which the shares of classes are found: they need not be exact.
 N_SHARING = 50
 

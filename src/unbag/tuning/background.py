@@ -29,7 +29,7 @@ def decided_background(
     """Decide on a background by held-out bags; return that, and `background_scores_` or nothing.
 
     Settings have usual values in the linear model that is asked. `watch` is called after each
-    iteration, in four to eight fits to half of the bags each; a true answer stops a fit.
+    iteration, in four to ten fits to half of the bags each; a true answer stops a fit.
     """
     usual = fallback_of(settings)
     model = Settings(**{name: usual[name] for name in ASKED if name in usual}).unfitted()
