@@ -358,3 +358,21 @@ def test_facts_are_the_same_bytes():
     one = Facts("a", "b", "c", "d", {"x": 1, "y": 2}, {})
     other = Facts("a", "b", "c", "d", {"y": 2, "x": 1}, {})
     assert one.metadata() == other.metadata()
+
+
+def test_no_processes_are_refused_before_the_work(folder, tmp_path):
+    with pytest.raises(DataError, match="n_jobs= must be a number of processes"):
+        extract(Lines(), folder, tmp_path / "t.parquet", n_jobs=0)
+    assert not list(tmp_path.glob("t.parquet*"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_strange_names_of_files_are_named_in_one_line(folder, tmp_path):
+    (folder / "two\nlines.num").write_text("three")
+    (folder / os.fsdecode(b"b\xff.num")).write_text("1")
+    result = extract(Lines(), folder, tmp_path / "t.parquet")
+    of_lines = result.failed["two\nlines.num"]
+    assert of_lines.count("lines.num") == 1
+    assert "\n" not in of_lines
+    of_bytes = result.failed[os.fsdecode(b"b\xff.num")]
+    assert "the name is not valid Unicode: rename it." in of_bytes

@@ -34,7 +34,7 @@ from unbag._files import (
     write_text,
     writing,
 )
-from unbag._messages import counted, listed, one_line, shortened
+from unbag._messages import argument, counted, listed, one_line, shortened
 from unbag._platform import locked_folder
 from unbag._processes import completed
 from unbag._threads import job_count
@@ -143,6 +143,10 @@ def extract(
     """
     output = Path(output)
     check_format(output, (*PARQUET, *FEATHER))
+    check(
+        n_jobs is None or n_jobs != 0,
+        f"{argument('n_jobs')} must be a number of processes, or -1 for all cores; not 0.",
+    )
     kind.check()
     inputs = [] if tags is None else [tags.path]
     found = found_files(folder, kind.suffixes, kind.things, output, inputs)
@@ -193,9 +197,9 @@ def extract(
 def _do(work: Work, report: Report = unreported) -> str | None:
     """Extract from one file, and keep what is found; return in a line what is wrong, if so."""
     try:
+        _check_name(work.name)
         state = file_state(work.path)
         found = work.kind.instances(work.path, work.name, report)
-        _check_name(work.name)
         changed = file_state(work.path) != state
         check(not changed, f"{work.path} has changed while it was read: start again.")
         _write_part(work.part, found, state)
@@ -207,7 +211,7 @@ def _do(work: Work, report: Report = unreported) -> str | None:
         text = one_line(
             str(error) if isinstance(error, ValueError) else unreadable(work.path, error)
         )
-        return text if str(work.path) in text else f"{work.path}: {text}"
+        return text if one_line(work.path) in text else f"{work.path}: {text}"
     except Exception as error:
         # One file of thousands shall not stop the others.
         what = f"{type(error).__name__}: {error}"
