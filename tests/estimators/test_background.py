@@ -10,7 +10,6 @@ import unbag
 from toys import make_colours
 from unbag import Bags, LabelSets, ORLogisticRegression, is_background
 from unbag.datasets import make_bags
-from unbag.estimators import or_logistic
 from unbag.fitting import (
     describe_background,
     held_out_evidence,
@@ -19,7 +18,7 @@ from unbag.fitting import (
     sampled,
     two_halves,
 )
-from unbag.fitting.background import agreement_beyond_chance, growth, known_share
+from unbag.fitting.background import growth
 from unbag.metrics import hamming_loss
 
 
@@ -320,60 +319,3 @@ def test_growth_is_that_of_a_line():
     counts[150:] = -1e6
     assert growth(counts, n_labels, weight) == pytest.approx(expected)
     assert growth(counts, np.ones(200), np.ones(200)) == 0.0
-
-
-def test_the_known_share_is_that_of_instances_of_classes():
-    """Half of the background are instances of classes, known as well as all others: about half."""
-    rng = np.random.default_rng(0)
-    n_bags, size, n_classes = 400, 6, 5
-    y = np.eye(n_classes, dtype=int)[rng.integers(n_classes, size=n_bags)]
-    offsets = np.arange(n_bags + 1) * size
-    label = np.repeat(y.argmax(axis=1), size)
-    is_noise = np.tile(np.arange(size) >= 4, n_bags)
-    # Noise looks like any class.
-    label = np.where(is_noise, rng.integers(n_classes, size=len(label)), label)
-    proba = np.full((len(label), n_classes), 0.05)
-    proba[np.arange(len(label)), label] = 0.8
-    agreement = agreement_beyond_chance(proba, np.ones(n_bags), offsets, y)
-    assert known_share(is_noise.astype(float), agreement, offsets) < 0.1
-    takes_two = np.tile(np.arange(size) >= 2, n_bags).astype(float)
-    assert known_share(takes_two, agreement, offsets) == pytest.approx(0.5, abs=0.1)
-    # Bags that do not count, or have no labels, do not matter.
-    weight = np.ones(n_bags)
-    weight[0], y[1] = 0.0, 0
-    agreement = agreement_beyond_chance(proba, weight, offsets, y)
-    assert not agreement[:, : 2 * size].any()
-    assert known_share(np.ones(len(label)), agreement, offsets) == np.inf
-
-
-def test_a_background_of_known_instances_costs_more(monkeypatch):
-    """The cost is low where the background is noise, and high where it takes parts of classes."""
-    bags, y, _ = fragmented(0, per_label=0, n_noise=4)
-    tried = []
-    fit_halves = ORLogisticRegression._held_out
-
-    def recorded(model, halves, cost):
-        tried.append(cost)
-        return fit_halves(model, halves, cost)
-
-    monkeypatch.setattr(ORLogisticRegression, "_held_out", recorded)
-    for most, n_costs in ((1e9, 2), (-1e9, 4)):
-        monkeypatch.setattr(or_logistic, "MOST_KNOWN", most)
-        monkeypatch.setattr(or_logistic, "MOST_GROWTH", 1e9)
-        tried.clear()
-        model = ORLogisticRegression(background="auto").fit(bags, y)
-        assert len(tried) == n_costs
-        assert model.background_cost_ == pytest.approx(tried[0] if n_costs == 2 else tried[-1])
-
-
-def test_the_highest_cost_is_taken_unless_classes_have_learnt_the_background():
-    def found(*information, growth=0.0):
-        return [
-            or_logistic.HeldOut((each, 0.0), np.empty(0), 0.0, cost, growth)
-            for cost, each in enumerate(information)
-        ]
-
-    assert or_logistic.highest(found(3.0)).cost == 0
-    assert or_logistic.highest(found(3.0, 2.8)).cost == 1
-    assert or_logistic.highest(found(3.0, 2.0)).cost == 0
-    assert or_logistic.highest(found(3.0, 2.0, growth=2.0)).cost == 1

@@ -6,7 +6,7 @@ multinomial logistic regression.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal, NamedTuple, Self
@@ -40,16 +40,13 @@ from unbag.fitting import (
     two_halves,
 )
 from unbag.fitting.background import (
-    FAR_LESS,
     MOST_GROWTH,
-    MOST_KNOWN,
     PARTS_OF_COST,
+    SLIGHTLY,
     TEMPERATURES,
-    agreement_beyond_chance,
     background_counts,
     growth,
     information_at_temperatures,
-    known_share,
     presence_in_bags,
 )
 from unbag.fitting.devices import check_device_fit, training_on
@@ -101,7 +98,7 @@ class HeldOut(NamedTuple):
 
     Their means, as in `is_background_better`; the probability that each class occurs in each bag;
     the share of the instances that would be background; how much these become more with the labels
-    of bags, see `growth`; how often labels are wrong; and the probabilities of instances.
+    of bags, see `growth`; and how often labels are wrong.
     """
 
     scores: tuple[float, float]
@@ -110,40 +107,23 @@ class HeldOut(NamedTuple):
     cost: float | None
     growth: float = 0.0
     rates: dict[str, np.ndarray] | None = None
-    proba: np.ndarray | None = None
-
-
-def takes_classes(with_it: HeldOut, without: HeldOut, halves: Halves) -> bool:
-    """Tell whether a background takes instances of classes.
-
-    The model without one knows them; or there are more of them in bags with more labels.
-    """
-    if with_it.growth > MOST_GROWTH:
-        return True
-    if with_it.proba is None or without.proba is None:
-        return False
-    counted, offsets = halves.weight * halves.counted, halves.bags.offsets
-    y = halves.labels.indicator
-    agreement = agreement_beyond_chance(without.proba, counted, offsets, y)
-    return known_share(with_it.proba[:, -1], agreement, offsets) > MOST_KNOWN
-
-
-def highest(found: list[HeldOut]) -> HeldOut:
-    """Choose the highest cost, of costs that rise, by which most instances get a label.
-
-    Models that can learn anything learn to name the background, if it costs much: label sets then
-    say far less about the instances, and a lower cost is taken.
-    """
-    best = found[-1]
-    for each in found[-2::-1]:
-        if each.growth <= MOST_GROWTH and each.scores[0] > best.scores[0] + FAR_LESS:
-            best = each
-    return best
 
 
 def compared(without: HeldOut, with_it: HeldOut) -> np.ndarray:
     """Return the scores of two models, without a background and with one."""
     return np.array([without.scores, with_it.scores])
+
+
+def best_cost(found: Sequence[HeldOut], margin: float) -> HeldOut:
+    """Choose what a background costs; of those that are as good, up to a margin, the highest.
+
+    Costs rise. If at a cost there are more instances of the background in bags with more labels,
+    they are fragments of what has these labels, and a higher cost is taken.
+    """
+    # The last one leaves the fewest without a label.
+    steady = [each for each in found if each.growth <= MOST_GROWTH] or [found[-1]]
+    best = max(each.scores[0] for each in steady)
+    return next(each for each in reversed(steady) if each.scores[0] >= best - margin)
 
 
 class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
@@ -171,7 +151,7 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         set: noise, silence, clutter, unseen species. "auto" fits one half of the bags at a time
         and checks on the other whether label sets agree better with a model that has one (see
         `background_scores_`), which takes about as long as two more fits; and if so, what it shall
-        cost, which takes up to two more. Of many bags only some are asked.
+        cost, which takes about three more. Of many bags only some are asked.
     background_cost : float, optional
         What an instance of the background costs in bags with labels, in nats: given the labels,
         it is that much less likely, and the model is fitted so. At 0 all instances that the labels
@@ -539,16 +519,19 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         if self.background_cost is not None:
             costs = [self.background_cost]
         self._rates_of_fit = self._rates_of_halves(halves)
-        chosen, without = self._held_out(halves, costs[0]), self._held_out(halves, None)
-        scores, n_wrong = compared(without, chosen), np.average(labels.cardinality, weights=counts)
-        is_better = is_known or is_background_better(scores, n_wrong)
-        if is_better and len(costs) > 1 and takes_classes(chosen, without, halves):
-            chosen = highest([self._held_out(halves, cost) for cost in costs[1:]])
-        self.background_share_: float = chosen.share
-        if not is_known:
-            self.background_scores_: np.ndarray = scores
-            if not is_background_better(scores, n_wrong, chosen.growth <= MOST_GROWTH):
+        chosen = best = self._held_out(halves, costs[0])
+        without = None if is_known else self._held_out(halves, None)
+        n_wrong = np.average(labels.cardinality, weights=counts)
+        if without is None or is_background_better(compared(without, best), n_wrong):
+            others = [self._held_out(halves, cost) for cost in costs[1:]]
+            margin = SLIGHTLY * np.average(bags.sizes, weights=counts)
+            chosen = best = best_cost([best, *others], float(margin))
+        if without is not None:
+            self.background_scores_: np.ndarray = compared(without, best)
+            is_steady = best.growth <= MOST_GROWTH
+            if not is_background_better(self.background_scores_, n_wrong, is_steady):
                 chosen = without
+        self.background_share_: float = best.share
         self.threshold_: float = best_threshold(
             [chosen.presence[halves.counted]], [labels.indicator[halves.counted]]
         )
@@ -576,20 +559,15 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         """Fit to each half with a background of some cost, or without one, and ask the other."""
         self._background_of_fit = cost is not None
         bags, weight, y = halves.bags, halves.weight, halves.labels.indicator
-        pinned, n_classes = halves.pinned, len(self.classes_)
-        if cost is None and pinned is not None:
-            # What is known to be background could have no label.
-            pinned = np.where(pinned == n_classes, -1, pinned)
-        problem = self._problem(bags, halves.labels, pinned)
+        problem = self._problem(bags, halves.labels, halves.pinned)
         usable = cheapest_bags(problem, ~self._impossible_in_fit(problem), self.prune)
         information, presence = np.zeros((len(TEMPERATURES), len(bags))), np.zeros(y.shape)
         n_background = np.zeros(len(bags))
-        of_instances = np.zeros((bags.n_instances, n_classes + self._background_of_fit))
-        share, wrong = 0.0, np.zeros((2, n_classes))
+        share, wrong = 0.0, np.zeros((2, len(self.classes_)))
         for own in (0, 1):
             used, held_out = usable & (halves.half == own), halves.half == 1 - own
             if not used.any():
-                return HeldOut((UNLIKELY, n_classes), presence, 0.0, cost)
+                return HeldOut((UNLIKELY, len(self.classes_)), presence, 0.0, cost)
             rates = self._rates_of_fit if cost else None
             with self._training(
                 bags, problem, used, weight, rates=rates, cost=cost or 0.0
@@ -603,22 +581,20 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
             shares = np.average(proba, axis=0, weights=counted)
             found = information_at_temperatures(proba, counted, bags.offsets, y)
             information[:, held_out] = found[:, held_out]
-            rows = np.repeat(held_out, bags.sizes)
-            of_instances[rows] = proba[rows]
             presence[held_out] = presence_in_bags(proba, bags.offsets, y.shape[1])[held_out]
             if cost is not None:
                 counts = background_counts(proba, bags.offsets, y, cost)
                 n_background[held_out] = counts[held_out]
-            share += 0.5 * float(shares[n_classes:].sum())
+            share += 0.5 * float(shares[len(self.classes_) :].sum())
             if progress.rates is not None:
-                wrong += 0.5 * np.concatenate(progress.rates)[:, :n_classes]
+                wrong += 0.5 * np.concatenate(progress.rates)[:, : len(self.classes_)]
         n_wrong = (((presence >= 0.5) != (y == 1)) & (y != -1)).sum(axis=1)
         counted = weight * halves.counted
         means = np.average(np.maximum(information, UNLIKELY), axis=1, weights=counted)
         scores = float(means.max()), float(np.average(n_wrong, weights=counted))
         by_kind: dict[str, np.ndarray] = {"missed": wrong[0], "false": wrong[1]}
         more = growth(n_background, halves.labels.cardinality, counted)
-        return HeldOut(scores, presence, share, cost, more, by_kind, of_instances)
+        return HeldOut(scores, presence, share, cost, more, by_kind)
 
     @contextmanager
     def _training(

@@ -9,8 +9,8 @@ halves, and so is the probability from which on a class is taken to occur in a b
 Two things look like a background and are none. A model that is too sure of itself is mended by
 whatever takes doubtful instances; so models are compared at the temperature that is best for each.
 And instances of a class that are hard to tell, such as fragments of calls, are as well explained by
-a background. But the model without one still knows some of them, by which they agree with the
-labels of their bags more often than by chance; and there are more of them in bags with more labels.
+a background; but there are more of them in bags with more labels, and of a background there are
+not.
 """
 
 import numpy as np
@@ -18,12 +18,9 @@ from numpy.typing import NDArray
 
 # By how much a background must be better, in nats per bag, to be used: of equals, the simpler.
 CLEARLY = 0.1
-# By how much a high cost may be worse than a lower one, in nats per bag, before it is taken that
-# classes have learnt the background.
-FAR_LESS = 0.5
-# The share of a background that may be instances of classes, as far as they can be known: at a low
-# cost it may take no more.
-MOST_KNOWN = 0.15
+# By how much a lower cost must be better, in nats per instance: of equals, the higher, by which
+# more instances get a label.
+SLIGHTLY = 0.01
 # Standard errors by which the instances of a background may become more with the labels of bags.
 MOST_GROWTH = 1.0
 # What logits are divided by before models are compared: the best of them, for each model.
@@ -33,8 +30,8 @@ TEMPERATURES = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0)
 FAR_WORSE = 1.25
 #: What a background may cost, in parts of `naming_costs`: nothing at 0; at 1, an instance that says
 #: nothing is as well off with any of the labels of its bag. The first is that of the background by
-#: which it is decided whether there is one; one of the others is taken if that takes too much.
-PARTS_OF_COST = (0.2, 0.6, 0.8)
+#: which it is decided whether there is one.
+PARTS_OF_COST = (0.2, 0.4, 0.6, 0.8)
 # Steps by which the shares of classes are found: they need not be exact.
 N_SHARING = 50
 
@@ -289,80 +286,6 @@ def background_counts(
     return np.bincount(bag, background / np.maximum(named + background, 1e-300), n_bags).astype(
         np.float64
     )
-
-
-def agreement_beyond_chance(
-    proba: np.ndarray, weight: np.ndarray, offsets: np.ndarray, y: np.ndarray
-) -> NDArray[np.float64]:
-    """Compute how far instances agree with the labels of their bags, and how far they could.
-
-    Parameters
-    ----------
-    proba : ndarray of shape (n_instances, n_classes)
-        Of each class, bag labels not known, by a model without a background.
-    weight : ndarray of shape (n_bags,)
-    offsets : ndarray of int of shape (n_bags + 1,)
-    y : ndarray of shape (n_bags, n_classes)
-
-    Returns
-    -------
-    ndarray of shape (2, n_instances)
-        The probability of having a label of the bag, and 1, both less the probability of having a
-        label of any bag; times the weight of the bag. Zero in bags without labels.
-
-    Examples
-    --------
-    Each label is found in one of two bags.
-
-    >>> proba, y = np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[1, 0], [0, 1]])
-    >>> agreement_beyond_chance(proba, np.ones(2), np.arange(3), y)
-    array([[ 0.5, -0.5],
-           [ 0.5,  0.5]])
-    """
-    bag = np.repeat(np.arange(len(y)), np.diff(offsets))
-    allowed = (y != 0)[bag]
-    counted = (weight * (y == 1).any(axis=1))[bag]
-    if not counted.any():
-        return np.zeros((2, len(bag)))
-    chance = proba @ np.average(allowed, axis=0, weights=counted)
-    return counted * np.array([np.einsum("ic,ic->i", proba, allowed) - chance, 1.0 - chance])
-
-
-def known_share(background: np.ndarray, agreement: np.ndarray, offsets: np.ndarray) -> float:
-    """Compute which share of a background may be instances of classes.
-
-    A model without a background knows some instances of its classes. Among the background they
-    agree with the labels of their bags, as they do among all others; what is none of them does so
-    by chance.
-
-    Parameters
-    ----------
-    background : ndarray of shape (n_instances,)
-        Probability of the background, bag labels not known.
-    agreement : ndarray of shape (2, n_instances)
-        See `agreement_beyond_chance`.
-    offsets : ndarray of int of shape (n_bags + 1,)
-
-    Returns
-    -------
-    float
-        With one standard error on top. ``inf`` if nothing can be said.
-
-    Examples
-    --------
-    >>> agreement = np.array([[0.5, 0.5, 0.0, 0.0], [0.5, 0.5, 0.5, 0.5]])
-    >>> known_share(np.array([0.0, 0.0, 1.0, 1.0]), agreement, np.arange(5))
-    0.0
-    >>> round(known_share(np.array([0.0, 1.0, 1.0, 1.0]), agreement, np.arange(5)), 2)
-    0.67
-    """
-    bag = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    own, most = background * agreement
-    others, most_others = (1.0 - background) * agreement
-    if min(most.sum(), most_others.sum(), others.sum()) <= 0:
-        return np.inf
-    error = np.sqrt((np.bincount(bag, own) ** 2).sum())
-    return float((own.sum() + error) / most.sum() / (others.sum() / most_others.sum()))
 
 
 def growth(counts: np.ndarray, n_labels: np.ndarray, weight: np.ndarray) -> float:
