@@ -520,6 +520,22 @@ def test_time_stamps_that_are_none_are_named(tmp_path):
         signals(path, tmp_path / "t.parquet", windows=0.5)
 
 
+def test_notes_of_many_files_are_counted(tmp_path, capsys):
+    folder = tmp_path / "days"
+    folder.mkdir()
+    times, values = swing(30.0)
+    times = np.where(times > 12, times + 3, times)
+    for day in range(8):
+        written(folder / f"{day}.csv", table(times, values))
+    words = ("extract", "signals", folder, "-o", tmp_path / "t.parquet")
+    assert run(*words) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert sum("1 gap, 3.0 s in all" in line for line in lines) == 5
+    assert "Notes like these: 3 more files. --json has them all." in lines
+    assert run(*words, "--json") == 0
+    assert len(json.loads(capsys.readouterr().out)["notes"]) == 8
+
+
 def test_python_warns_of_bad_files(tmp_path):
     written(tmp_path / "in/a.csv", table(*swing()))
     (tmp_path / "in/b.csv").write_text("nothing")
