@@ -6,9 +6,9 @@
 
 Each Python gets two environments with nothing in them. Into one goes the wheel; there the package
 is imported, ``unbag --help`` and ``unbag demo`` run, then the commands of the README's console, and
-those of the page about recordings. In the unpacked sdist the lines of the README's section on
-installing run as they stand. Nothing is compiled beforehand, and the demo has to say that it
-compiles. Building needs hatchling.
+those of the pages about recordings, pictures and signals. In the unpacked sdist the lines of the
+README's section on installing run as they stand. Nothing is compiled beforehand, and the demo has
+to say that it compiles. Building needs hatchling.
 """
 
 import argparse
@@ -28,6 +28,8 @@ SCRIPTS = "Scripts" if os.name == "nt" else "bin"
 # A checkout's sources, and what is installed beside them, must not stand in for what is tested.
 HIDDEN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "UNBAG_DATA", "MAKEFLAGS", "MAKELEVEL")
 COMPILING = "Compiling inference kernels"
+# The pages about media, and the extras that they need.
+PAGES = {"signals": None, "recordings": "audio", "pictures": "images"}
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
@@ -126,15 +128,22 @@ def try_wheel(python: str, dist: Path, sources: Path, folder: Path, *, quick: bo
     if not quick:
         for line in blocks((sources / "README.md").read_text(encoding="utf-8"), "console"):
             run(line, folder, environment)
-        run([*install, f"{wheel}[audio]"], folder, environment)
-        make = (
-            "from unbag.datasets import make_soundscapes, write_soundscapes;"
-            "write_soundscapes(make_soundscapes(30, random_state=0), 'recordings')"
-        )
-        run([str(scripts / "python"), "-c", make], folder, environment)
-        page = (sources / "docs" / "howto" / "recordings.md").read_text(encoding="utf-8")
-        for line in blocks(page, "console"):
-            run(line, folder, environment)
+        for page, extra in PAGES.items():
+            if extra is not None:
+                run([*install, f"{wheel}[{extra}]"], folder, environment)
+            own = folder / page
+            own.mkdir()
+            try_page(sources / "docs" / "howto" / f"{page}.md", scripts, own, environment)
+
+
+def try_page(page: Path, scripts: Path, folder: Path, environment: dict[str, str]) -> None:
+    """Make the media of a page by its first example, and run its first commands on them."""
+    text = page.read_text(encoding="utf-8")
+    first = dict(reversed(BLOCK.findall(text)))
+    make = "\n".join(line.removeprefix(">>> ") for line in first["python"].splitlines())
+    run([str(scripts / "python"), "-c", make], folder, environment)
+    for line in first["console"].splitlines():
+        run(line.removeprefix("$ "), folder, environment)
 
 
 def try_sdist(python: str, dist: Path, folder: Path) -> None:

@@ -13,9 +13,10 @@ covers more than half of its time, and their bands are at most 100 Hz apart. It 
 best segment, that of the largest intersection over union, lies with at least half of its area in
 boxes of the call's species, and is at most three times as long. A segment *holds* the species that
 it shares most with, if that is a fourth of it, or if it covers half of a call; else perhaps
-clutter; else it is *nothing*. Boxes are widened by 25 ms and 100 Hz, about a window of the
-spectrogram. *Right given the tags* counts segments that hold a call; *or left* all of them, of
-which those that hold none are right without a label.
+clutter; else it is *nothing*: noise, or what sounds with a call and lies outside of its box, such
+as sibilants and overtones. *Apart* is nothing during which no call sounds. Boxes are widened by
+25 ms and 100 Hz, about a window of the spectrogram. *Right given the tags* counts segments that
+hold a call; *or left* all of them, of which those that hold none are right without a label.
 """
 
 import argparse
@@ -160,6 +161,11 @@ def held(segment, made, name, clutter):
     return NOTHING
 
 
+def is_apart(segment, calls):
+    """Tell whether no call sounds during a segment."""
+    return all(box[1] <= segment[0] or segment[1] <= box[0] for box in map(widened, calls))
+
+
 def is_found(call, segments):
     box = widened(call)
     for segment in segments:
@@ -201,38 +207,44 @@ def extracted(made, folder):
 
 
 def judged(made, segments):
-    """Return the figures of segments, and what each of them holds."""
-    found, reached, truth = [], [], []
+    """Return the figures of segments, what each of them holds, and whether it is apart."""
+    found, reached, truth, apart = [], [], [], []
     for name in made.names:
         own = segments[f"{name}.wav"]
         calls = [box for box in made.boxes if box.recording == name and box.label is not None]
         clutter = [box for box in made.boxes if box.recording == name and box.label is None]
         truth += [held(segment, made, name, clutter) for segment in own]
+        apart += [is_apart(segment, calls) for segment in own]
         audible = [call for call in calls if call.level >= AUDIBLE]
         found += [is_found(call, own) for call in audible]
         reached += [is_reached(call, own, calls) for call in audible]
     truth = np.array(truth, dtype=object)
-    return {
-        "audible calls": len(found),
-        "found": percent(found),
-        "reach": percent(reached),
-        "segments": len(truth),
-        "segments that are nothing": percent(truth == NOTHING),
-        "segments of clutter": percent(truth == CLUTTER),
-    }, truth
+    return (
+        {
+            "audible calls": len(found),
+            "found": percent(found),
+            "reach": percent(reached),
+            "segments": len(truth),
+            "segments that are nothing": percent(truth == NOTHING),
+            "segments of clutter": percent(truth == CLUTTER),
+        },
+        truth,
+        np.array(apart),
+    )
 
 
 def percent(values):
-    return round(100 * float(np.mean(values)), 1)
+    """Return the share of what is true; None if there is nothing."""
+    return round(100 * float(np.mean(values)), 1) if len(values) else None
 
 
 def row_of(made, others, background="auto"):
     """Measure extraction and labelling at one level of noise."""
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
         output, rows, segments, seconds = extracted(made, first)
-        figures, truth = judged(made, segments)
+        figures, truth, apart = judged(made, segments)
         _, new_rows, new_segments, _ = extracted(others, second)
-        _, new_truth = judged(others, new_segments)
+        _, new_truth, _ = judged(others, new_segments)
         holds = ~np.isin(truth, (NOTHING, CLUTTER))
         new_holds = ~np.isin(new_truth, (NOTHING, CLUTTER))
         for name, chosen in (("", background), (", background=False", False)):
@@ -251,6 +263,9 @@ def row_of(made, others, background="auto"):
             )
             if not name:
                 figures["nothing left unlabelled"] = percent(is_none[truth == NOTHING])
+                figures["nothing left unlabelled, apart"] = percent(
+                    is_none[(truth == NOTHING) & apart]
+                )
         X, new_X = (
             np.column_stack([each.column(f).to_numpy() for f in FEATURES])
             for each in (rows, new_rows)

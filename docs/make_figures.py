@@ -20,7 +20,14 @@ from matplotlib import pyplot
 from pyarrow.parquet import read_table
 
 from unbag import Bags, LabelSets, ORLogisticRegression, extract, fit
-from unbag.datasets import load_digit_bags, load_letter_frost, make_signals, write_signals
+from unbag.datasets import (
+    load_digit_bags,
+    load_letter_frost,
+    make_signals,
+    make_soundscapes,
+    write_signals,
+    write_soundscapes,
+)
 from unbag.metrics import calibration
 from unbag.report import render
 
@@ -243,6 +250,49 @@ def digits():
     save(figure, "digits")
 
 
+def recordings():
+    """Draw the spectrogram of a made recording, with the calls that were found and their labels."""
+    if find_spec("soundfile") is None:
+        print("There is no soundfile: recordings.png is as it was.")
+        return
+    made = make_soundscapes(80, random_state=0)
+    with tempfile.TemporaryDirectory() as folder:
+        write_soundscapes(made, folder)
+        table = Path(folder, "calls.parquet")
+        extract.audio(folder, table, Path(folder, "tags.csv"))
+        rows = fit(table).annotate_frame(read_table(table)).to_pylist()
+    shown = next(n for n, tags in enumerate(made.tags) if len(tags) == 3)
+    colour = dict(zip(sorted(made.tags[shown]), COLOURS, strict=True))
+    figure, axis = pyplot.subplots(figsize=(10, 3.8))
+    level = pyplot.specgram(
+        made.waveforms[shown], NFFT=512, Fs=made.sample_rate, noverlap=256, cmap="gray_r",
+        window=np.hanning(512), vmin=-110,
+    )[0]  # fmt: skip
+    axis.images[0].set_clim(10 * np.log10(np.median(level)) - 5, 10 * np.log10(level.max()) - 5)
+    for row in rows:
+        if Path(row["file"]).stem != made.names[shown]:
+            continue
+        is_labelled = row["status"] == "labelled"
+        axis.add_patch(
+            pyplot.Rectangle(
+                (row["start"], row["low"]), row["end"] - row["start"], row["high"] - row["low"],
+                fill=False, lw=1.8 if is_labelled else 1.0, ls="-" if is_labelled else ":",
+                edgecolor=colour[row["annotation"]] if is_labelled else "black",
+            )
+        )  # fmt: skip
+    axis.set(
+        title=f"known: {', '.join(colour)}", xlabel="seconds", ylabel="kHz", ylim=(0, 11000),
+        xlim=(0, len(made.waveforms[shown]) / made.sample_rate),
+    )  # fmt: skip
+    axis.set_yticks(range(0, 12000, 2000), range(0, 12, 2))
+    patches = [pyplot.Rectangle((0, 0), 1, 1, fill=False, edgecolor=each, lw=1.8)
+               for each in colour.values()]  # fmt: skip
+    patches.append(pyplot.Rectangle((0, 0), 1, 1, fill=False, edgecolor="black", ls=":"))
+    axis.legend(patches, [*colour, "none of them"], loc="upper right", ncols=4, fontsize=9)
+    save(figure, "recordings", dpi=80)
+    make_smaller("recordings", n_colours=24)
+
+
 def signals():
     """Draw a made signal, its windows as they were labelled, and what was true."""
     made = make_signals(60, n_activities=6, activities_per_recording=(2, 3), random_state=0)
@@ -281,7 +331,6 @@ def pictures():
         print("There is no scikit-image: pictures.png is as it was.")
         return
     import pyarrow.parquet as pq
-    from PIL import Image
 
     from unbag import fit
     from unbag.datasets import make_pictures, write_pictures
@@ -315,11 +364,16 @@ def pictures():
     for axis in axes.flat:
         axis.set(xlim=(0, 320), ylim=(240, 0))
     save(figure, "pictures", dpi=80)
-    # Noise of photos makes large files; fewer colours make them small.
-    path = FIGURES / "pictures.png"
-    Image.open(path).convert("RGB").quantize(192, Image.Quantize.MAXCOVERAGE, dither=0).save(
-        path, optimize=True
-    )
+    make_smaller("pictures", n_colours=192)
+
+
+def make_smaller(name, n_colours):
+    """Take fewer colours: the noise of photos and spectrograms makes large files."""
+    from PIL import Image
+
+    path = FIGURES / f"{name}.png"
+    few = Image.open(path).convert("RGB").quantize(n_colours, Image.Quantize.MAXCOVERAGE, dither=0)
+    few.save(path, optimize=True)
 
 
 def run_page(page):
@@ -339,8 +393,8 @@ def save(figure, name, dpi=110):
 
 if __name__ == "__main__":
     drawings = (
-        first_look, from_bags_to_instances, fit_curve, how_sure, digits, signals, pictures, report,
-        review,
+        first_look, from_bags_to_instances, fit_curve, how_sure, digits, recordings, signals, pictures,
+        report, review,
     )  # fmt: skip
     for draw in drawings:
         if draw.__name__ in sys.argv[1:] or not sys.argv[1:]:

@@ -108,6 +108,24 @@ def listed(names: Iterable[object]) -> str:
     return ", ".join(shown) + more
 
 
+def counted(number: int, one: str, several: str | None = None) -> str:
+    """Write a number of things, with the word for one of them or for several.
+
+    Parameters
+    ----------
+    number : int
+    one : str
+    several : str, optional
+        By default `one` with an s.
+
+    Examples
+    --------
+    >>> counted(1, "gap"), counted(2000, "gap"), counted(2, "row is", "rows are")
+    ('1 gap', '2,000 gaps', '2 rows are')
+    """
+    return f"{number:,} {one if number == 1 else several or f'{one}s'}"
+
+
 def suggestion(name: str, names: Collection[str]) -> str:
     """Propose the name that was probably meant, as a sentence to append; empty if none is near.
 

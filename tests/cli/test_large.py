@@ -153,6 +153,7 @@ def test_a_set_is_annotated_row_by_row(word_set, run, tmp_path):
     for option, value in (
         ("--raven", tmp_path / "r.txt"), ("--audacity", tmp_path / "a.txt"),
         ("--label-studio", tmp_path / "l.json"),
+        ("--coco", tmp_path / "l.json"),
     ):  # fmt: skip
         code, _, errors = run(
             "annotate", model, word_set, "-o", output, "--out-of-core", option, value

@@ -82,6 +82,7 @@ def test_selections_do_not_replace_a_table_that_is_called_like_a_recording(
     [
         ("-o", "out.csv", "--label-studio", "out.csv"),
         ("-o", "out.csv", "--label-studio", "./OUT.csv"),
+        ("-o", "out.csv", "--label-studio", "all.json", "--coco", "all.json"),
         ("-o", "dawn.unbag.txt", "--audacity", "."),
         ("-o", "out.csv", "--raven", ".", "--label-studio", "dusk.unbag.selections.txt"),
     ],

@@ -1,7 +1,11 @@
 """Recordings of all kinds, good and bad, through `unbag extract audio`."""
 
+import contextlib
 import json
 import os
+import subprocess
+import sys
+import time
 import warnings
 from pathlib import Path
 
@@ -337,7 +341,7 @@ def test_boxes_after_the_end_are_left_out(folder, tmp_path):
     (tmp_path / "boxes.csv").write_text("file,start,end\ngood,1,1.5\ngood,2.9,3.5\ngood,8,9\n")
     result, rows = extracted(folder, tmp_path, segments=tmp_path / "boxes.csv")
     assert [(row["start"], row["end"]) for row in rows] == [(1, 1.5), (2.9, 3.0)]
-    assert "1 boxes begin after its end, at 3.0 s" in result.notes["good.wav"]
+    assert "Left out: 1 box begins after its end, at 3.0 s" in result.notes["good.wav"]
 
 
 def test_embeddings_are_joined_by_time(folder, tmp_path):
@@ -611,3 +615,65 @@ def test_written_tables_come_back_with_their_frequencies(written, tmp_path):
                 and abs(span[2] - row["low"]) < 2
             ]  # fmt: skip
             assert near, row["file"]
+
+
+# Kills.
+
+KILLS = int(os.environ.get("UNBAG_KILLS", "10"))
+COMMAND = """
+import sys
+import unbag.extract.recordings, unbag.extract.extraction, unbag.cli.extract
+from unbag.cli import main
+print("ready", flush=True)
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.slow  # Seconds for each kill.
+@pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_command_killed_at_random_moments_repeats_nothing(tmp_path, jobs):
+    """``UNBAG_KILLS=50`` kills as often."""
+    folder = tmp_path / "rec"
+    folder.mkdir()
+    for number in range(12):
+        write_wav(folder / f"{number:02}.wav", beeps(20.0, at=(1.0, 9.0), seed=number), RATE)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+    def started(output):
+        words = ("extract", "audio", folder, "-o", output, "--jobs", jobs)
+        process = subprocess.Popen(
+            [sys.executable, "-c", COMMAND, *map(str, words)],
+            env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        assert process.stdout.readline() == "ready\n"
+        return process
+
+    with started(tmp_path / "whole.parquet") as process:
+        begin = time.monotonic()
+        assert process.wait() == 0
+        seconds = time.monotonic() - begin
+    whole = (tmp_path / "whole.parquet").read_bytes()
+    output, parts = tmp_path / "t.parquet", tmp_path / "t.parquet.parts"
+    rng = np.random.default_rng(jobs)
+    finished, n_kept = {}, 0
+    for _ in range(KILLS):
+        with started(output) as process:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(rng.uniform(0, 0.8) * seconds)
+            process.kill()
+        now = {part.name: part.stat().st_mtime_ns for part in parts.glob("*.arrow")}
+        if output.exists():
+            assert output.read_bytes() == whole
+            if not parts.exists():
+                output.unlink()
+                now = {}
+        else:
+            assert finished.items() <= now.items(), "what was finished was done again"
+        n_kept += len(finished)
+        finished = now
+    with started(output) as process:
+        assert process.wait() == 0
+    assert n_kept
+    assert output.read_bytes() == whole
+    assert {path.name for path in tmp_path.iterdir()} == {"rec", "whole.parquet", "t.parquet"}

@@ -91,6 +91,19 @@ def test_processes_do_not_change_the_table(folder, tmp_path):
     assert seen[-1][0] == seen[-1][1] == sum(p.stat().st_size for p in folder.rglob("*.num"))
 
 
+def test_progress_is_told_within_files(folder, tmp_path):
+    seen = []
+    extract(
+        Lines(), folder, tmp_path / "t.parquet", tags_of(folder),
+        on_progress=lambda done, total: seen.append((done, total)),
+    )  # fmt: skip
+    sizes = [path.stat().st_size for path in folder.rglob("*.num")]
+    assert seen == sorted(seen)
+    assert len(seen) == 2 * len(sizes)
+    assert {total for _, total in seen} == {sum(sizes)}
+    assert seen[-1][0] == sum(sizes)
+
+
 def test_files_that_fail_are_named_and_the_others_are_there(folder, tmp_path):
     (folder / "f3.num").write_text("three")
     (folder / "f4.num").write_text("bug")
@@ -137,7 +150,7 @@ def test_bags_without_instances_are_listed_and_not_rows(folder, tmp_path, caplog
     result = extract(Lines(), folder, tmp_path / "t.parquet", tags)
     assert result.without_instances == ["f3.num", "f4.num"]
     assert result.tagged_without_instances == ["f3.num"]
-    assert "1 of them have tags, and no fit will learn from these: f3.num" in " ".join(
+    assert "1 of them has tags, and no fit will learn from it: f3.num" in " ".join(
         summary(result, "files")
     )
     with caplog.at_level("INFO", logger="unbag"):
@@ -345,3 +358,21 @@ def test_facts_are_the_same_bytes():
     one = Facts("a", "b", "c", "d", {"x": 1, "y": 2}, {})
     other = Facts("a", "b", "c", "d", {"y": 2, "x": 1}, {})
     assert one.metadata() == other.metadata()
+
+
+def test_no_processes_are_refused_before_the_work(folder, tmp_path):
+    with pytest.raises(DataError, match="n_jobs= must be a number of processes"):
+        extract(Lines(), folder, tmp_path / "t.parquet", n_jobs=0)
+    assert not list(tmp_path.glob("t.parquet*"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_strange_names_of_files_are_named_in_one_line(folder, tmp_path):
+    (folder / "two\nlines.num").write_text("three")
+    (folder / os.fsdecode(b"b\xff.num")).write_text("1")
+    result = extract(Lines(), folder, tmp_path / "t.parquet")
+    of_lines = result.failed["two\nlines.num"]
+    assert of_lines.count("lines.num") == 1
+    assert "\n" not in of_lines
+    of_bytes = result.failed[os.fsdecode(b"b\xff.num")]
+    assert "the name is not valid Unicode: rename it." in of_bytes

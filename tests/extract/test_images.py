@@ -393,7 +393,7 @@ def test_boxes_outside_are_left_out(folder, tmp_path):
     )
     result, rows = extracted(folder, tmp_path, segments=tmp_path / "boxes.csv")
     assert [box_of(row) for row in rows] == [(0, 0, 15, 15), (150, 110, 10, 10)]
-    assert "1 boxes lie outside of its 160 x 120 pixels" in result.notes["good.png"]
+    assert "Left out: 1 box lies outside of its 160 x 120 pixels" in result.notes["good.png"]
 
 
 # From a folder to annotated regions.
@@ -415,8 +415,11 @@ def test_commands_need_no_option_after_extract(photos, tmp_path, capsys):
     code = run("extract", "images", folder, "--labels", folder / "tags.csv", "-o", table)
     assert code == 0
     assert run("fit", table, "-o", model) == 0
-    assert run("annotate", model, table, "-o", answers) == 0
+    coco = tmp_path / "coco.json"
+    assert run("annotate", model, table, "-o", answers, "--coco", coco) == 0
     rows = pq.read_table(answers).to_pylist()
+    n_labelled = sum(row["status"] == "labelled" for row in rows)
+    assert len(json.loads(coco.read_text())["annotations"]) == n_labelled
     for name in ("file", *PLACE, "outline", "tags", "annotation"):
         assert name in rows[0]
     labels = {

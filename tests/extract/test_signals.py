@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import warnings
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -117,9 +118,23 @@ def test_recordings_of_one_table_are_those_of_its_column(tmp_path, suffix):
         assert [row[name] for row in rows] == [row[name] for row in others]
     assert "3 recordings are uneven or of another rate, such as: " in result.notes[path.name]
     assert (result.files, result.bags) == (1, 3)
-    assert "instances of 3 recordings in 1 files." in summary(result, "recordings")[0]
+    assert "instances of 3 recordings in 1 file." in summary(result, "recordings")[0]
     read = io.read(tmp_path / "t.parquet")
     assert read.roles.bag == "file"
+
+
+def test_progress_is_told_within_a_table(tmp_path, monkeypatch):
+    monkeypatch.setattr(streams, "rows_of", partial(streams.rows_of, chunk_bytes=4000))
+    path = tmp_path / "a.csv"
+    written(path, table(*swing(60.0)))
+    kind = streams.signals_kind(path)
+    shares = []
+    with_report = kind.instances(path, "a", shares.append)
+    assert shares[0] == 0.0
+    assert shares == sorted(set(shares))
+    assert len(shares) > 10
+    assert shares[-1] < 1.0
+    assert with_report.rows.equals(kind.instances(path, "a").rows)
 
 
 def test_recordings_may_be_mixed(tmp_path):
@@ -263,12 +278,12 @@ def test_no_window_spans_a_gap(tmp_path):
         (0, 2), (2, 4), (4, 5), (8.3, 10.3), (10.3, 12.3), (12.3, 14.3), (14.3, 16.3), (16.3, 18.3),
         (18.3, 20),
     ]  # fmt: skip
-    assert result.notes["a.csv"] == "1 gaps, 3.3 s in all: no window spans one."
+    assert result.notes["a.csv"] == "1 gap, 3.3 s in all: no window spans one."
     kept &= (times < 8.5) | (times > 12)
     written(path, table(times[kept], values[kept]))
     result, rows = extracted(path, tmp_path)
     assert "2 gaps" in result.notes["a.csv"]
-    assert "1 stretches are too short for a window, and left out." in result.notes["a.csv"]
+    assert "1 stretch is too short for a window, and left out." in result.notes["a.csv"]
 
 
 def test_uneven_steps_are_resampled_and_said(tmp_path):
@@ -343,7 +358,7 @@ def test_missing_values_are_interpolated_or_left_out(tmp_path):
     path.write_text("\n".join(lines) + "\n")
     result, rows = extracted(path, tmp_path)
     assert "5 rows lack values: interpolated." in result.notes["a.csv"]
-    assert "80 rows lack values for too long, and are left out." in result.notes["a.csv"]
+    assert "Left out: 80 rows lack values for too long." in result.notes["a.csv"]
     assert spans(rows) == [(0, 2), (2, 4), (5.6, 7.6), (7.6, 9.6)]
     assert all(np.isfinite(row[name]) for row in rows for name in list(row)[3:])
 
@@ -473,7 +488,7 @@ def test_rows_without_a_time_are_left_out(tmp_path):
     times, values = swing()
     rows = table(pa.array(times, mask=np.arange(500) % 50 == 49), values)
     result, found = extracted(written(tmp_path / "a.parquet", rows), tmp_path)
-    assert "10 rows have no time, and are left out." in result.notes["a.parquet"]
+    assert "Left out: 10 rows have no time." in result.notes["a.parquet"]
     assert len(found) == 5
 
 
@@ -503,6 +518,22 @@ def test_time_stamps_that_are_none_are_named(tmp_path):
     path = written(tmp_path / "a.csv", table(cells, swing(1.0)[1]))
     with pytest.raises(DataError, match=r"row 32, column 'time': '31\.5\.2024' is no time stamp"):
         signals(path, tmp_path / "t.parquet", windows=0.5)
+
+
+def test_notes_of_many_files_are_counted(tmp_path, capsys):
+    folder = tmp_path / "days"
+    folder.mkdir()
+    times, values = swing(30.0)
+    times = np.where(times > 12, times + 3, times)
+    for day in range(8):
+        written(folder / f"{day}.csv", table(times, values))
+    words = ("extract", "signals", folder, "-o", tmp_path / "t.parquet")
+    assert run(*words) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert sum("1 gap, 3.0 s in all" in line for line in lines) == 5
+    assert "Notes like these: 3 more files. --json has them all." in lines
+    assert run(*words, "--json") == 0
+    assert len(json.loads(capsys.readouterr().out)["notes"]) == 8
 
 
 def test_python_warns_of_bad_files(tmp_path):

@@ -18,7 +18,7 @@ from unbag._files import (
     looks_like_parquet,
     written_together,
 )
-from unbag._messages import listed
+from unbag._messages import counted, listed
 from unbag.annotations import REVIEW_SHARE
 from unbag.io import Roles
 from unbag.io.annotated import (
@@ -99,6 +99,10 @@ def annotate(
     label_studio: Annotated[
         Path | None, typer.Option(help="Also write a JSON file of predictions for Label Studio.")
     ] = None,
+    coco: Annotated[
+        Path | None,
+        typer.Option(help="Also write a JSON file of COCO annotations: regions of pictures."),
+    ] = None,
     media_root: Annotated[
         Path | None,
         typer.Option(
@@ -150,7 +154,7 @@ def annotate(
             show_plan(source.peek(wanted, need_labels=False), output, ("instance_labels", "known"))
             return
         inputs = [model, *source.files, *named]
-        outputs = [output, *([] if label_studio is None else [label_studio])]
+        outputs = [path for path in (output, label_studio, coco) if path is not None]
         check_outputs(outputs, inputs)
         if out_of_core or (not is_foreign and any(map(looks_like_parquet, table))):
             from . import large
@@ -159,6 +163,7 @@ def annotate(
             if large.stays_on_disk(table, wanted, in_memory, out_of_core):
                 others = {
                     "--raven": raven, "--audacity": audacity, "--label-studio": label_studio,
+                    "--coco": coco,
                 }  # fmt: skip
                 large.refuse_with(True, **{name: each is not None for name, each in others.items()})
                 at_level = {"level": level, "back_off": back_off}
@@ -214,12 +219,14 @@ def annotate(
             io.write_label_studio(
                 label_studio, data, selected, score=answers.probability, background_name=None
             )
+        if coco is not None:
+            io.write_coco(coco, data, selected, score=answers.probability, background_name=None)
         with progress("writing") as report:
             names = write_annotated(data, output, columns, written, progress=report)
     times.append(perf_counter())
     seconds = np.diff(times).tolist()
     not_selected = 0
-    if any(each is not None for each in (raven, audacity, label_studio)):
+    if any(each is not None for each in (raven, audacity, label_studio, coco)):
         not_selected = sum(figures.status[each] for each in OF_NO_CLASS)
     n_known, n_other = known_and_other(data, columns["annotation"], options["background_name"])
     result = {
@@ -242,8 +249,8 @@ def annotate(
         )
     if not_selected:
         messages.note(
-            f"{not_selected:,} instances of background are left out of the files for Raven, "
-            "Audacity and Label Studio."
+            f"{counted(not_selected, 'instance')} of background are left out of the files for "
+            "other tools."
         )
     messages.note(f"Written to {output}.")
 

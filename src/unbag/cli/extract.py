@@ -1,12 +1,13 @@
 """``unbag extract``: from recordings, pictures and signals to a table of instances."""
 
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from unbag._messages import argument
+from unbag._messages import argument, counted
 from unbag.io import Roles
 
 from . import options as o
@@ -16,6 +17,8 @@ app: typer.Typer = typer.Typer(no_args_is_help=True)
 
 FOUND = "What instances are"
 TAGS = "Tags"
+# Files with something strange about them that are named; the others are counted.
+MOST_NOTES = 5
 
 Folder = Annotated[
     Path, typer.Argument(help="A folder of files, and of folders of them; or one file.")
@@ -270,10 +273,11 @@ def extract_files(kind: Any, where: Path, output: Path, tags: Any, jobs: int) ->
         def on_file(done: int, total: int, name: str, fault: str | None) -> None:
             if fault is not None:
                 messages.say(f"unbag: error: {fault}")
-            report(done, total)
 
         try:
-            result = run(kind, where, output, tags, n_jobs=jobs, on_file=on_file)
+            result = run(
+                kind, where, output, tags, n_jobs=jobs, on_file=on_file, on_progress=report
+            )
         except KeyboardInterrupt:
             messages.say("What is finished is kept: run the same command again to go on.")
             raise
@@ -292,8 +296,10 @@ def finish(result: Any, things: str) -> None:
     from unbag.extract.extraction import summary
 
     messages.result(asdict(result))
-    for name, note in result.notes.items():
+    for name, note in islice(result.notes.items(), MOST_NOTES):
         messages.note(f"{name}: {note}")
+    if (n_more := len(result.notes) - MOST_NOTES) > 0:
+        messages.note(f"Notes like these: {counted(n_more, 'more file')}. --json has them all.")
     for line in summary(result, things):
         messages.note(line)
     messages.note(f"Written to {result.output}.")

@@ -34,7 +34,7 @@ from unbag._files import (
     write_text,
     writing,
 )
-from unbag._messages import listed, one_line, shortened
+from unbag._messages import argument, counted, listed, one_line, shortened
 from unbag._platform import locked_folder
 from unbag._processes import completed
 from unbag._threads import job_count
@@ -42,7 +42,7 @@ from unbag._version import __version__
 from unbag.io.extracted import Facts
 from unbag.io.writing import write_tables
 
-from .kinds import Instances, Kind
+from .kinds import Instances, Kind, Report, unreported
 from .tags import MatchedTags, Tags, matched_tags
 from .walk import PARTS, found_files
 
@@ -53,6 +53,8 @@ TAGS = "tags"
 #: Called with the bytes of the files that are done, those of all files, the name of the last one,
 #: and what is wrong with it or None.
 OnFile = Callable[[int, int, str, str | None], None]
+#: Called with the bytes that are done, parts of files among them, and those of all files.
+OnProgress = Callable[[float, int], object]
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,7 @@ def extract(
     *,
     n_jobs: int | None = 1,
     on_file: OnFile | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Extracted:
     """Find and describe the instances of all files of a folder, and write them as one table.
 
@@ -135,9 +138,15 @@ def extract(
     on_file : callable, optional
         Called after each file with the bytes done, all bytes, the name of the file, and what is
         wrong with it or None.
+    on_progress : callable, optional
+        Called with the bytes done and all bytes; within large files too, if there is one process.
     """
     output = Path(output)
     check_format(output, (*PARQUET, *FEATHER))
+    check(
+        n_jobs is None or n_jobs != 0,
+        f"{argument('n_jobs')} must be a number of processes, or -1 for all cores; not 0.",
+    )
     kind.check()
     inputs = [] if tags is None else [tags.path]
     found = found_files(folder, kind.suffixes, kind.things, output, inputs)
@@ -159,12 +168,19 @@ def extract(
             else:
                 pending.append(work)
         jobs = min(job_count(n_jobs), max(len(pending), 1))
-        for work, fault in completed(_do, pending, jobs):
+
+        def reported(work: Work) -> str | None:
+            size = sizes[work.name]
+            return _do(work, lambda share: on_progress and on_progress(done + share * size, total))
+
+        for work, fault in completed(reported if jobs == 1 else _do, pending, jobs):
             done += sizes[work.name]
             if fault is not None:
                 failed[work.name] = fault
             if on_file is not None:
                 on_file(done, total, work.name, fault)
+            if on_progress is not None:
+                on_progress(done, total)
         finished = {name: parts / _part_name(name) for name in found.paths if name not in failed}
         result = _write(kind, folder, output, finished, matched, tags, failed)
         result = Extracted(
@@ -178,12 +194,12 @@ def extract(
 # One file.
 
 
-def _do(work: Work) -> str | None:
+def _do(work: Work, report: Report = unreported) -> str | None:
     """Extract from one file, and keep what is found; return in a line what is wrong, if so."""
     try:
-        state = file_state(work.path)
-        found = work.kind.instances(work.path, work.name)
         _check_name(work.name)
+        state = file_state(work.path)
+        found = work.kind.instances(work.path, work.name, report)
         changed = file_state(work.path) != state
         check(not changed, f"{work.path} has changed while it was read: start again.")
         _write_part(work.part, found, state)
@@ -195,7 +211,7 @@ def _do(work: Work) -> str | None:
         text = one_line(
             str(error) if isinstance(error, ValueError) else unreadable(work.path, error)
         )
-        return text if str(work.path) in text else f"{work.path}: {text}"
+        return text if one_line(work.path) in text else f"{work.path}: {text}"
     except Exception as error:
         # One file of thousands shall not stop the others.
         what = f"{type(error).__name__}: {error}"
@@ -371,31 +387,32 @@ def _chunks(
 
 def summary(result: Extracted, things: str) -> list[str]:
     """Return what was extracted, and what was not, in a sentence each."""
+    thing = things.removesuffix("s")
     n_read = result.files - len(result.failed)
-    bags = f"{n_read:,} {things}"
+    bags = counted(n_read, thing, things)
     if result.bags != n_read:
-        bags = f"{result.bags:,} {things} in {n_read:,} files"
-    lines = [f"{result.instances:,} instances of {bags}."]
+        bags = f"{counted(result.bags, thing, things)} in {counted(n_read, 'file')}"
+    lines = [f"{counted(result.instances, 'instance')} of {bags}."]
     if result.resumed:
-        lines.append(f"{result.resumed:,} of the files were finished by an earlier run.")
+        lines.append(f"Finished by an earlier run: {counted(result.resumed, 'file')}.")
     if result.without_instances:
         tagged = result.tagged_without_instances
         of_tagged = (
-            f"; {len(tagged):,} of them have tags, and no fit will learn from these: "
-            f"{listed(tagged)}"
+            f"; {counted(len(tagged), 'of them has tags', 'of them have tags')}, and no fit will "
+            f"learn from {'it' if len(tagged) == 1 else 'these'}: {listed(tagged)}"
             if tagged
             else ""
         )
         lines.append(
-            f"Without instances: {len(result.without_instances):,} {things}, such as "
+            f"Without instances: {counted(len(result.without_instances), thing, things)}, such as "
             f"{listed(result.without_instances[:3])}{of_tagged}."
         )
     for names, what in (
-        (result.files_without_tags, f"{things} without tags"),
-        (result.tags_without_file, "tags without a file"),
+        (result.files_without_tags, (f"{thing} without tags", f"{things} without tags")),
+        (result.tags_without_file, ("name with tags has no file", "names with tags have no file")),
     ):
         if names:
-            lines.append(f"{len(names):,} {what}: {listed(names)}.")
+            lines.append(f"{counted(len(names), *what)}: {listed(names)}.")
     if result.other_files:
         counts = listed(f"{n} {suffix}" for suffix, n in result.other_files.items())
         lines.append(f"Files that were passed over: {counts}.")

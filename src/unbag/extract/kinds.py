@@ -6,7 +6,7 @@ with it in a function of `unbag.extract` and a command of ``unbag extract``.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,6 +14,13 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from unbag.io.roles import Roles
+
+#: Called with the share of a file that is done, from 0 to 1.
+Report = Callable[[float], object]
+
+
+def unreported(share: float) -> None:
+    """Tell nobody how much of a file is done."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +81,10 @@ class Kind(ABC):
         """Return the columns of the rows, the bag's among them."""
 
     @abstractmethod
-    def instances(self, path: Path, name: str) -> Instances:
+    def instances(self, path: Path, name: str, report: Report = unreported) -> Instances:
         """Find the instances of a file, which the table calls `name`.
 
+        Files that take long call `report` now and then.
         What is wrong with the file is a DataError, OSError or ValueError, of one line.
         """
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from unbag._extras import require
 from unbag._files import TABLES, DataError, PathLike, check
-from unbag._messages import argument, listed, one_line, shortened
+from unbag._messages import argument, counted, listed, one_line, shortened
 from unbag._warnings import warn_caller
 from unbag.io.adapted import Head, finite_number
 from unbag.io.adapters import adapted, recognised
@@ -27,7 +27,7 @@ from unbag.io.table import open_source
 from unbag.io.tags import names_of_tags
 
 from .extraction import Extracted, OnFile, extract
-from .kinds import Instances, Kind
+from .kinds import Instances, Kind, Report, unreported
 from .regions import (
     CONTRAST,
     FEATURES,
@@ -449,7 +449,7 @@ class Images(Kind):
             )
         return replace(self, boxes={name: boxes[other] for name, other in name_of.items()})
 
-    def instances(self, path: Path, name: str) -> Instances:
+    def instances(self, path: Path, name: str, report: Report = unreported) -> Instances:
         """Find and describe the regions of a picture."""
         picture = read_picture(path, self.size)
         notes = [*picture.notes]
@@ -458,9 +458,10 @@ class Images(Kind):
             given = self._boxes_in(picture, path, name)
             is_inside = _are_inside(given, picture)
             if not is_inside.all():
+                are_outside = counted(int((~is_inside).sum()), "box lies", "boxes lie")
                 notes.append(
-                    f"{(~is_inside).sum()} boxes lie outside of its {picture.width} x "
-                    f"{picture.height} pixels, and are left out."
+                    f"Left out: {are_outside} outside of its {picture.width} x {picture.height} "
+                    "pixels."
                 )
             given = given[is_inside]
             if not len(given):

@@ -15,14 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from unbag._extras import require
 from unbag._files import DataError, PathLike, check
-from unbag._messages import argument, shortened
+from unbag._messages import argument, counted, shortened
 from unbag._warnings import warn_caller
 from unbag.io.roles import Roles
 from unbag.io.tags import names_of_tags
 
 from .extraction import Extracted, OnFile, extract
 from .given_segments import Vectors, checked_windows, read_boxes, read_vectors, window_boxes
-from .kinds import Instances, Kind
+from .kinds import Instances, Kind, Report, unreported
 from .sound_files import BLOCK_SECONDS, HIGHEST_RATE, SAMPLE_RATE, SUFFIXES, Recording, resampler
 from .sounds import (
     FEATURES,
@@ -220,7 +220,7 @@ class Audio(Kind):
             own[field] = {name: given[other] for name, other in name_of.items()}
         return replace(self, **own)
 
-    def instances(self, path: Path, name: str) -> Instances:
+    def instances(self, path: Path, name: str, report: Report = unreported) -> Instances:
         """Find and describe the calls of a recording."""
         given = None if self.boxes is None else self.boxes.get(name, np.empty((0, 4)))
         longest = self.windows or 0.0
@@ -231,6 +231,7 @@ class Audio(Kind):
         found: list[Segments] = []
         notes = []
         for block in recording.blocks():
+            report(recording.share)
             seconds = len(block.waveform) / self.sample_rate
             own = self._given_in(block, block.offset + seconds, given)
             if own is not None and not len(own):
@@ -241,10 +242,8 @@ class Audio(Kind):
         if given is not None and len(given):
             is_late = given[:, 0] >= recording.seconds
             if is_late.any():
-                notes.append(
-                    f"{is_late.sum()} boxes begin after its end, at {recording.seconds:.1f} s, and "
-                    "are left out."
-                )
+                are_late = counted(int(is_late.sum()), "box begins", "boxes begin")
+                notes.append(f"Left out: {are_late} after its end, at {recording.seconds:.1f} s.")
         rows = self._rows(name, found)
         nothing = [] if rows.num_rows else [name]
         lengths = {name: round(recording.seconds, 6)}

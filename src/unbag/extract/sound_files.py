@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from unbag._extras import require
 from unbag._files import DataError, check
+from unbag._messages import counted
 
 SUFFIXES = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aif", ".aiff", ".w64", ".rf64", ".au")
 #: Hertz that recordings are brought to: birds are heard below half of it.
@@ -53,6 +54,8 @@ class Recording:
     ----------
     seconds : float
         What was read so far.
+    share : float
+        That as a share of the file, as far as its header tells.
     notes : list of str
         What is strange about it, after all blocks were read.
     """
@@ -65,6 +68,7 @@ class Recording:
         self._n_bad = 0
         self._n_clipped = 0
         self.seconds: float = 0.0
+        self.share: float = 0.0
         self.notes: list[str] = []
 
     def blocks(self) -> Iterator[Block]:
@@ -103,6 +107,7 @@ class Recording:
             is_last = n_read < wanted
             kept = np.concatenate([kept, new])
             self.seconds = n_read / rate
+            self.share = min(n_read / max(file.frames, 1), 1.0)
             if is_last and not n_read:
                 raise DataError(f"{self._path} holds no sound: it has no samples.")
             yield Block(
@@ -117,7 +122,8 @@ class Recording:
         share = self._n_clipped / n_read
         if self._n_bad:
             self.notes.append(
-                f"{self._n_bad:,} samples are not numbers, and are taken for silence."
+                f"{counted(self._n_bad, 'sample is not a number', 'samples are not numbers')}: "
+                "taken for silence."
             )
         if share > CLIPPED_SHARE:
             self.notes.append(f"{100 * share:.1f} % of the samples are at full scale: clipped.")

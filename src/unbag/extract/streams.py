@@ -18,14 +18,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from unbag._files import TABLES, DataError, PathLike, check, existing_file
-from unbag._messages import argument, listed, shortened
+from unbag._messages import argument, counted, listed, shortened
 from unbag._warnings import warn_caller
 from unbag.io.roles import Roles
 from unbag.io.table import open_source
 
 from .descriptions import FEWEST_SAMPLES, Description
 from .extraction import Extracted, OnFile, extract
-from .kinds import Instances, Kind
+from .kinds import Instances, Kind, Report, unreported
 from .layouts import ZONED_STAMPS, Head, Layout, Rows, read_head, rows_of
 from .tags import FILES, Tags, read_tags
 from .walk import found_files
@@ -108,10 +108,10 @@ class SignalFiles(Kind):
         """Raise an error for windows that are too short."""
         check_samples(self.description)
 
-    def instances(self, path: Path, name: str) -> Instances:
+    def instances(self, path: Path, name: str, report: Report = unreported) -> Instances:
         """Cut the recordings of a file into windows."""
         with open_source(path, TABLES) as source:
-            return Reading(self, source, name).instances()
+            return Reading(self, source, name).instances(report)
 
 
 class SignalTables(SignalFiles):
@@ -192,14 +192,16 @@ class Reading:
             f" of {FEWEST_SAMPLES * pace.step:.3g} or more.",
         )
 
-    def instances(self) -> Instances:
+    def instances(self, report: Report) -> Instances:
         """Read the values, and return the windows of all recordings."""
         cutters: dict[str, Cutter] = {}
         waiting: dict[str, list[tuple[NDArray[Any], NDArray[np.float64]]]] = {}
         left = {name: course.n_rows + course.n_blank for name, course in self._courses.items()}
+        n_rows = sum(left.values())
         most = min(BLOCK_ROWS, max(MOST_ROWS // self._n_open, 1024))
         found: dict[str, Windows] = {}
         for rows in self._rows(with_values=True):
+            report(rows.first / n_rows)
             for code, name in enumerate(rows.names):
                 own = rows.codes == code
                 left[name] -= int(own.sum())
@@ -284,31 +286,32 @@ class Reading:
         if odd and self._kind.one_bag_per_file:
             notes.append(f"Samples are {odd[0]}.")
         elif odd:
-            notes.append(
-                f"{len(odd):,} recordings are uneven or of another rate, such as: {odd[0]}."
-            )
+            are_odd = counted(len(odd), "recording is", "recordings are")
+            notes.append(f"{are_odd} uneven or of another rate, such as: {odd[0]}.")
         n_back = total("n_back", courses)
         if n_back:
             notes.append(
-                f"{n_back:,} rows are earlier than the row before: sorted by time. If there are "
-                "several recordings, name the column that tells them apart by "
+                f"{counted(n_back, 'row is', 'rows are')} earlier than the row before: sorted by "
+                "time. If there are several recordings, name the column that tells them apart by "
                 f"{argument('bag')}."
             )
         made = list(cutters.values())
         if n_gaps := total("n_gaps", made):
-            notes.append(
-                f"{n_gaps:,} gaps, {total('gap_seconds', made):.1f} s in all: no window spans one."
-            )
+            seconds = f"{total('gap_seconds', made):.1f} s in all"
+            notes.append(f"{counted(n_gaps, 'gap')}, {seconds}: no window spans one.")
         if n_short := total("n_short", made):
-            notes.append(f"{n_short:,} stretches are too short for a window, and left out.")
+            are_short = counted(n_short, "stretch is", "stretches are")
+            notes.append(f"{are_short} too short for a window, and left out.")
         if n_repeated := total("n_repeated", made):
-            notes.append(f"{n_repeated:,} rows have the time of another: averaged.")
+            have = counted(n_repeated, "row has", "rows have")
+            notes.append(f"{have} the time of another: averaged.")
         if n_filled := total("n_filled", made):
-            notes.append(f"{n_filled:,} rows lack values: interpolated.")
+            notes.append(f"{counted(n_filled, 'row lacks', 'rows lack')} values: interpolated.")
         if n_left_out := total("n_left_out", made):
-            notes.append(f"{n_left_out:,} rows lack values for too long, and are left out.")
+            lack = counted(n_left_out, "row lacks", "rows lack")
+            notes.append(f"Left out: {lack} values for too long.")
         if n_blank := total("n_blank", courses):
-            notes.append(f"{n_blank:,} rows have no time, and are left out.")
+            notes.append(f"Left out: {counted(n_blank, 'row has', 'rows have')} no time.")
         few = [name for name in without if self._courses[name].n_rows < FEWEST_SAMPLES]
         if few:
             counts = listed(
