@@ -393,8 +393,8 @@ def save(figure, name, dpi=110):
 
 if __name__ == "__main__":
     drawings = (
-        first_look, from_bags_to_instances, fit_curve, how_sure, digits, recordings, signals, pictures,
-        report, review,
+        first_look, from_bags_to_instances, fit_curve, how_sure, digits, recordings, signals,
+        pictures, report, review,
     )  # fmt: skip
     for draw in drawings:
         if draw.__name__ in sys.argv[1:] or not sys.argv[1:]:
