@@ -7,8 +7,10 @@ DEMO_INSTALLED := $(VENV)/.demo-installed
 INSTALLED := $(VENV)/.installed
 EXTRAS_INSTALLED := $(VENV)/.extras-installed
 CONSTRAINTS := constraints.txt
-# Each file of tests goes to one of as many processes as there are cores.
-PYTEST = $(BIN)/python -m pytest -n logical --dist loadfile
+# The tests are shared out to as many processes as there are cores; one that has none left takes
+# some of another's. Threads within them would wait for each other, spinning: fits of torch took six
+# times as long.
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --dist worksteal
 ELSEWHERE := a_folder_for_temporary_files_whose_name_is_longer_than_that_of_most
 # pip compiles every module that it installs, one after the other. The demo imports a fraction of
 # them, and the tests' are compiled on all cores.
