@@ -7,16 +7,19 @@ DEMO_INSTALLED := $(VENV)/.demo-installed
 INSTALLED := $(VENV)/.installed
 EXTRAS_INSTALLED := $(VENV)/.extras-installed
 CONSTRAINTS := constraints.txt
-# Each file of tests goes to one of as many processes as there are cores.
-PYTEST = $(BIN)/python -m pytest -n logical --dist loadfile
+# The tests are shared out to as many processes as there are cores; one that has none left takes
+# some of another's. Threads within them would wait for each other, spinning: fits of torch took six
+# times as long.
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --dist worksteal
 ELSEWHERE := a_folder_for_temporary_files_whose_name_is_longer_than_that_of_most
-# pip compiles every module that it installs, one after the other. The demo imports a fraction of
-# them, and the tests' are compiled on all cores.
+RUN_ELSEWHERE = TMPDIR=$(CURDIR)/build/$(ELSEWHERE) COLUMNS=60 LANG=C
+# pip would compile every module that it installs. A third of them are imported, and compiled then;
+# where Python is told to keep nothing of that, every process would compile them anew.
+unexport PYTHONDONTWRITEBYTECODE
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c $(CONSTRAINTS)
-COMPILE_ALL = $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev install-extras demo test test-reproduction test-slow test-elsewhere test-wheel test-all fuzz test-fuzz bench docs lint format clean
+.PHONY: help install install-dev install-extras demo test test-reproduction test-slow test-elsewhere test-together test-wheel test-all fuzz test-fuzz bench docs lint format clean
 
 help:
 	@echo "make demo       learn to read digits from bags of digits"
@@ -24,6 +27,7 @@ help:
 	@echo "make test-reproduction  run the tests of reproduction/, the paper's experiments"
 	@echo "make test-slow  run the tests that take longest, with every extra installed"
 	@echo "make test-elsewhere  run the tests of commands with other folders, widths and languages"
+	@echo "make test-together  run the tests of the four above at once, in less time, as .ci/run does"
 	@echo "make test-all   run the tests on Python 3.11, 3.12 and 3.13, where this machine has them,"
 	@echo "                and on 3.11 with the oldest libraries allowed; with a new seed, or UNBAG_SEED"
 	@echo "make test-wheel install the package as people do on each of these Pythons, and try it"
@@ -48,13 +52,11 @@ $(DEMO_INSTALLED): pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 $(INSTALLED): pyproject.toml reproduction/pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "Installing unbag and the tools of development into $(VENV) (once; a minute or two) ..."
 	@$(PIP_INSTALL) -e ".[dev]" -e ./reproduction
-	@$(COMPILE_ALL)
 	@touch $(DEMO_INSTALLED) $@
 
 $(EXTRAS_INSTALLED): $(INSTALLED)
 	@echo "Adding every extra to $(VENV) (once; a few minutes) ..."
 	@$(PIP_INSTALL) -e ".[dev,torch]"
-	@$(COMPILE_ALL)
 	@touch $@
 
 install: $(DEMO_INSTALLED)
@@ -67,11 +69,13 @@ demo: $(DEMO_INSTALLED)
 	@echo "Reading digits from bags of digits ..."
 	@$(BIN)/unbag demo
 
+# Whether torch is there is asked before anything else is done, and can be said instead.
+lint: HAS_TORCH ?= $(shell $(BIN)/python -c "import importlib.util as u; print(u.find_spec('torch') and 1 or '')")
 lint: $(INSTALLED)
 	@echo "Checking style ..."
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@if $(BIN)/python -c "import importlib.util as u; exit(u.find_spec('torch') is None)"; then \
+	@if [ "$(HAS_TORCH)" ]; then \
 		echo "Checking types ..."; \
 		$(BIN)/basedpyright --pythonpath $(BIN)/python; \
 	else \
@@ -96,7 +100,15 @@ test-slow: $(EXTRAS_INSTALLED)
 test-elsewhere: $(INSTALLED)
 	@echo "Running the tests of commands and reports in a narrow terminal, without a language ..."
 	@mkdir -p build/$(ELSEWHERE)
-	@TMPDIR=$(CURDIR)/build/$(ELSEWHERE) COLUMNS=60 LANG=C $(PYTEST) tests/cli tests/report
+	@$(RUN_ELSEWHERE) $(PYTEST) tests/cli tests/report
+	@rm -r build/$(ELSEWHERE)
+
+# Each run of pytest imports everything in every process, and has an end at which one of them is
+# left alone with the last test.
+test-together: $(EXTRAS_INSTALLED)
+	@echo "Running all tests, in a narrow terminal, without a language ..."
+	@mkdir -p build/$(ELSEWHERE)
+	@$(RUN_ELSEWHERE) $(PYTEST) -m ""
 	@rm -r build/$(ELSEWHERE)
 
 # Some five minutes for each Python, most of them for downloads and compiling.

@@ -21,3 +21,8 @@ if find_spec("torch") is None:
     ]  # fmt: skip
 elif find_spec("triton") is None:
     collect_ignore_glob += ["src/unbag/torch/cuda.py", "src/unbag/torch/triton_*.py"]
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with the slow tests, lest the last of them keeps one process busy after all others."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)

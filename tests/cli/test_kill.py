@@ -8,6 +8,7 @@ import csv
 import gzip
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -128,13 +129,21 @@ def check_end(number, code, errors):
     return "stopped"
 
 
-@pytest.mark.slow  # A minute: five kills of each command, and what is left made up for.
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """A folder with what the commands are given: tables of words, and a model."""
+    folder = tmp_path_factory.mktemp("inputs")
+    finish(("data", "convert", "letter-frost", "words.csv"), folder)
+    finish(("fit", "words.csv", "-o", "m.unbag"), folder)
+    write_timed(folder)
+    return folder
+
+
+@pytest.mark.slow  # A minute: four kills of each command, and what is left made up for.
 @pytest.mark.parametrize("name", COMMANDS)
-def test_kills_at_random_moments(name, tmp_path):
+def test_kills_at_random_moments(name, inputs, tmp_path):
     arguments = COMMANDS[name]
-    finish(("data", "convert", "letter-frost", "words.csv"), tmp_path)
-    finish(("fit", "words.csv", "-o", "m.unbag"), tmp_path)
-    write_timed(tmp_path)
+    shutil.copytree(inputs, tmp_path, dirs_exist_ok=True)
     given = files_of(tmp_path)
     duration = finish(arguments, tmp_path)
     new = files_of(tmp_path).keys() - given.keys()
