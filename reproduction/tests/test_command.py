@@ -68,6 +68,7 @@ def test_the_page_of_committed_results_and_the_readme(run, tmp_path, monkeypatch
     assert "docs/reproduction.md" in errors
     assert "| MLR |" in readme.read_text()
     assert (tmp_path / "docs" / "reproduction.md").exists()
+    assert (tmp_path / "docs" / "reproduction" / "inductive.md").exists()
 
 
 def test_finished_work_is_done_anew_and_compared(run, tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ import numpy as np
 from unbag.bags import Bags
 from unbag.model_selection import all_measures
 from unbag.model_selection.methods import BOUNDS, METHODS, Method
-from unbag.model_selection.statistics import HIGHER_IS_BETTER, best_methods, best_setting, spread
+from unbag.model_selection.statistics import HIGHER_IS_BETTER, beside_best, best_setting, spread
 
 from .data import load, load_fold
 from .ledger import Results
@@ -221,8 +221,8 @@ class Comparison:
         Returns
         -------
         list of dict
-            A record for each method that was measured so, on all folds. In a first look none is
-            bold.
+            A record for each method that was measured so, on all folds, with what
+            `unbag.model_selection.statistics.with_bold` takes. In a first look nothing is tested.
         """
         chosen, scores = {}, {}
         for method in self.methods:
@@ -232,10 +232,12 @@ class Comparison:
             units = self.units_of(plan, name, method, setting)
             if are_done(results, units) and measure in results[units[0][0]]:
                 chosen[method], scores[method] = setting, measured(results, units, measure)
-        bold = best_methods(
-            {method: values for method, values in scores.items() if method not in outside},
-            higher_is_better=HIGHER_IS_BETTER[measure],
-        )
+        competing = {
+            method: values
+            for method, values in scores.items()
+            if method not in outside and plan.level != "quick"
+        }
+        p_values = beside_best(competing, higher_is_better=HIGHER_IS_BETTER[measure])
         left_out = set() if self.cross_validated else {"std", "published_std"}
         left_out |= {"published", "published_std", "difference"} if published is None else set()
         records = []
@@ -247,7 +249,8 @@ class Comparison:
                 **spread(values),
                 "published": known.get("mean"), "published_std": known.get("std"),
                 "difference": difference(float(values.mean()), known.get("mean")),
-                "bold": method in bold and plan.level != "quick",
+                "p_value": p_values.get(method), "p_holm": None,
+                "bold": p_values.get(method, 1.0) is None,
                 "settings_tried": len(compared.grids[plan.level]), "setting": chosen[method],
             }  # fmt: skip
             records.append({key: each for key, each in record.items() if key not in left_out})

@@ -74,8 +74,8 @@ class Ledger(ledger.Ledger):
         if not n_stale:
             return ""
         return (
-            f"† {n_stale} of {len(done)} units of work were done by other sources of the package "
-            "than these; with `--stale`, they are done anew."
+            f"Sources: {n_stale} of {len(done)} units of work were done by an earlier version of "
+            "the code; with `--stale`, they are done again."
         )
 
     def cpu_seconds(self, units: Iterable[Unit]) -> tuple[float, int]:

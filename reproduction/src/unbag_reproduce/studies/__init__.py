@@ -8,6 +8,7 @@ from unbag_reproduce.plan import Study
 STUDIES = {
     "datasets": "datasets",
     "inductive": "inductive",
+    "guesses": "guesses",
     "convergence": "convergence",
     "transductive": "transductive",
     "training-size": "training_size",
