@@ -1,14 +1,18 @@
 """The first page: what guesses are worth, what is open, and what networks reach elsewhere."""
 
 import json
+import sys
 
 import pytest
 
 from made_results import figure, make_results
+from unbag_reproduce import find_study, reproduce
 from unbag_reproduce.differences import all_findings
 from unbag_reproduce.elsewhere import KEPT, other_data_section
 from unbag_reproduce.front import best_rivals, cells_figure, front_page, open_points, six_rows
+from unbag_reproduce.page import how_timed
 from unbag_reproduce.recorded import Recorded
+from unbag_reproduce.reproduce import ABOUT, LOAD
 from unbag_reproduce.worth import guesses, guesses_section
 
 
@@ -69,6 +73,22 @@ def test_what_is_open_is_counted_by_method(tmp_path):
     page = front_page(recorded, [], found, picture="cells.png", pages=["- one"])
     assert "- **Reproduced.** 1 of 2 figures" in page
     assert "(0 of 0" not in page
+
+
+def test_times_say_how_they_were_taken():
+    timed, other = find_study("pruning"), find_study("inductive")
+    assert how_timed(other, {}) == ""
+    assert "whose load was not kept" in how_timed(timed, {})
+    assert "at a load of 1.1 (1: this experiment alone)" in how_timed(timed, {LOAD: 1.1})
+
+
+def test_the_load_of_the_machine_is_kept_with_what_it_was_measured_for(tmp_path, monkeypatch):
+    module = sys.modules["unbag_reproduce.reproduce"]
+    monkeypatch.setattr(module, "load_of_machine", lambda: 3.5)
+    reproduce("stability", level="quick", out=tmp_path)
+    monkeypatch.setattr(module, "load_of_machine", lambda: 9.5)
+    reproduce("stability", level="quick", out=tmp_path, work=False)
+    assert json.loads((tmp_path / "stability" / ABOUT).read_text())[LOAD] == 3.5
 
 
 def test_the_picture_has_every_figure(tmp_path):

@@ -128,7 +128,7 @@ def test_tables_say_so_if_other_sources_made_their_results(tmp_path, monkeypatch
     monkeypatch.setattr("unbag_reproduce.sources.fingerprint", lambda task: "other")
     stale, *_ = reproduce("stability", **quick)
     assert stale.body == fresh.body
-    assert "other sources of the package" in stale.notes[-1]
+    assert "an earlier version of the code" in stale.notes[-1]
     anew, *_ = reproduce("stability", redo_stale=True, **quick)
     assert anew.to_markdown() == fresh.to_markdown()
 

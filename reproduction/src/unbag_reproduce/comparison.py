@@ -1,8 +1,9 @@
 """Methods that do the same units of work, and the choice among their settings after the fact."""
 
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import takewhile, zip_longest
 from time import perf_counter
 from types import MappingProxyType
@@ -105,17 +106,8 @@ class Comparison:
 
     def units_of(self, plan: Plan, name: str, method: str, setting: Values) -> list[list[Unit]]:
         """Return the units of one setting on one data set: for each fold, a list over draws."""
-        n_folds = plan.n_folds if self.cross_validated else NONE
-        return [
-            [
-                Unit(
-                    self.task, name, draw, method, setting, fold=fold, n_folds=n_folds,
-                    seed=plan.seed,
-                )
-                for draw in plan.draws(name)
-            ]
-            for fold in (range(n_folds) if self.cross_validated else [NONE])
-        ]  # fmt: skip
+        known = made_units(self.task, self.cross_validated, plan, name, method, json.dumps(setting))
+        return [list(draws) for draws in known]
 
     def tuning_units(self, plan: Plan, name: str, method: str, setting: Values) -> list[list[Unit]]:
         """Return the units that say how good a setting is, as `units_of` does: one draw a fold."""
@@ -282,6 +274,31 @@ class Comparison:
             f"{title} on {', '.join(names)}" for title, names in gaps.items() if names
         )
         return [f"Not finished, and so left out: {listed}."] if listed else []
+
+
+@cache
+def made_units(
+    task: Callable[[Unit], Values],
+    cross_validated: bool,
+    plan: Plan,
+    name: str,
+    method: str,
+    setting: str,
+) -> tuple[tuple[Unit, ...], ...]:
+    """Make the units of `Comparison.units_of`, whose setting is JSON here, once for all who ask.
+
+    A page asks for the same units again and again; that they know their keys saves minutes.
+    """
+    return tuple(
+        tuple(
+            Unit(
+                task, name, draw, method, json.loads(setting), fold=fold,
+                n_folds=plan.n_folds if cross_validated else NONE, seed=plan.seed,
+            )
+            for draw in plan.draws(name)
+        )
+        for fold in (range(plan.n_folds) if cross_validated else [NONE])
+    )  # fmt: skip
 
 
 def tuning_note(comparison: Comparison, plan: Plan) -> str:

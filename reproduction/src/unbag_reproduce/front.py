@@ -9,13 +9,14 @@ from importlib.util import find_spec
 
 from unbag.model_selection.methods import METHODS
 
-from .additions import NETWORK, OURS
+from .additions import NETWORK, OURS, row_units
 from .claims import HOLDS, MOSTLY, NOT_MADE, UNKNOWN, Judgement
 from .differences import Finding, counted
 from .explanations import EXPLAINED, NEAR, OPEN, REPRODUCED
 from .figures import STYLES, Figure, legend_below, panels
 from .readme import DATA, at_their_best, beside_published
 from .recorded import Recorded
+from .reproduce import read_plan
 from .unit import Values
 from .verdicts import ITEMS, counts_of, is_as_printed
 from .worth import MLR, SHORT, SLR, guesses_section
@@ -130,17 +131,17 @@ def new_line(recorded: Recorded) -> str:
 
     def gained(row: dict[str, Values]) -> str:
         gaps = [row[name]["ours"] - best for name, best in published.items() if name in row]
-        return f"{min(gaps):+.1f} to {max(gaps):+.1f}"
+        return f"between {min(gaps):+.1f} and {max(gaps):+.1f} points"
 
     said = (
-        f"A kernel with context is {gained(kernel)} points from the best published figure of the "
+        f"A kernel with context adds {gained(kernel)} to the best published figure of the model, "
+        "linear or kernel, with settings chosen within the training folds."
     )
-    said += "model, linear or kernel; its settings were chosen within the training folds."
     if network:
         said += (
-            f" A network is {gained(network)} points from it; but its defaults and candidates come "
-            "from prototypes that were tried by ten folds on these same four data sets, so "
-            "[other data](#beyond) count for more."
+            f" A network adds {gained(network)}; but its defaults and candidates come from "
+            "prototypes that were tried by ten folds on these same four data sets, so what it does "
+            "on [other data](#beyond) counts for more."
         )
     return said
 
@@ -196,7 +197,33 @@ def six_rows(recorded: Recorded) -> str:
             ),
             "",
             tests_note(recorded),
+            network_sources(recorded),
         ]
+    )
+
+
+def network_sources(recorded: Recorded) -> str:
+    """Say which version of the package made the network's figures, if it was not this one.
+
+    One line that begins with ``Sources:``, as it depends on the sources of the package.
+    """
+    if not ours_by_data(recorded, NETWORK):
+        return ""
+    plan, _ = read_plan(recorded.out / "beyond")
+    ledger = recorded.ledger("beyond")
+    units = [
+        unit
+        for name in plan.data
+        for fold in row_units(plan, ledger, name, NETWORK)
+        for unit in fold
+        if unit in ledger
+    ]
+    older = {ledger.version(unit) for unit in units if ledger.is_stale(unit)}
+    if not older:
+        return ""
+    return (
+        "Sources: the network's figures were made by an earlier version of the code "
+        f"({', '.join(sorted(older))}).\n"
     )
 
 
@@ -265,8 +292,9 @@ def open_points(
         farthest = max(of_method, key=lambda each: abs(each.cell.record["difference"])).cell.record
         gap = f"{farthest['difference']:+.1f} on {SHORT[farthest['data']]}"
         n_all = sum(each.cell.row == method for each in findings)
+        title = f"{MLR}, and K-MLR" if method == MLR else method
         lines.append(
-            f"- **{method}**: {len(of_method)} of {n_all} figures, at most {gap}; "
+            f"- **{title}**: {len(of_method)} of {n_all} figures, at most {gap}; "
             f"{n_scattered} of them no further than folds and letters scatter."
             f"{KNOWN.get(method, '')}"
         )

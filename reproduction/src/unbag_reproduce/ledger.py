@@ -67,6 +67,10 @@ class Ledger(ledger.Ledger):
         """Return whether other sources than these have done a unit."""
         return is_stale(self._records[unit.key])
 
+    def version(self, unit: Unit) -> str:
+        """Return the version of the package that has done a unit."""
+        return str(self._records[unit.key]["version"])
+
     def note_on_stale(self, units: Iterable[Unit]) -> str:
         """Return a note on how many of these units other sources have done; empty if none."""
         done = [unit for unit in units if unit in self]

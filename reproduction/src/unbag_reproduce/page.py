@@ -27,7 +27,7 @@ from .front import PICTURE, can_draw, cells_figure, front_page, relative
 from .plan import Study
 from .race import LAG
 from .recorded import Recorded
-from .reproduce import COMMITTED, PAGE, read_plan, with_cells
+from .reproduce import COMMITTED, LOAD, PAGE, read_plan, with_cells
 from .studies import STUDIES, find_study
 from .unit import Values
 from .verdicts import ITEMS, verdicts_section
@@ -239,10 +239,27 @@ def study_page(study: Study, recorded: Recorded, link: Path) -> str:
         f"`unbag reproduce {study.name}{data}{options} --seed {plan.seed}` ({versions(about)})",
         FIRST_LOOK if plan.level == "quick" else "",
         provenance(study.name, about, recorded),
+        how_timed(study, about),
         *figures,
         "\n".join([*tables, *filter(None, other), *remarks]),
     ]
     return "\n\n".join(filter(None, parts))
+
+
+def how_timed(study: Study, about: Values) -> str:
+    """Say how an experiment that compares times took them; empty for others."""
+    if not study.timed:
+        return ""
+    load = about.get(LOAD)
+    beside = (
+        "beside other work on the machine, whose load was not kept"
+        if load is None
+        else f"at a load of {load:g} (1: this experiment alone)"
+    )
+    return (
+        f"Times are CPU times of one thread, one fit at a time, taken {beside}. Other work slows "
+        "memory and caches: ratios say more than seconds."
+    )
 
 
 def shown_table(study: Study, folder: Path, name: str, link: Path) -> str:
