@@ -106,7 +106,11 @@ class Comparison:
 
     def units_of(self, plan: Plan, name: str, method: str, setting: Values) -> list[list[Unit]]:
         """Return the units of one setting on one data set: for each fold, a list over draws."""
-        known = made_units(self.task, self.cross_validated, plan, name, method, json.dumps(setting))
+        n_folds = plan.n_folds if self.cross_validated else NONE
+        known = made_units(
+            self.task, name, tuple(plan.draws(name)), method, json.dumps(setting), n_folds,
+            plan.seed,
+        )  # fmt: skip
         return [list(draws) for draws in known]
 
     def tuning_units(self, plan: Plan, name: str, method: str, setting: Values) -> list[list[Unit]]:
@@ -279,11 +283,12 @@ class Comparison:
 @cache
 def made_units(
     task: Callable[[Unit], Values],
-    cross_validated: bool,
-    plan: Plan,
     name: str,
+    draws: tuple[int, ...],
     method: str,
     setting: str,
+    n_folds: int,
+    seed: int,
 ) -> tuple[tuple[Unit, ...], ...]:
     """Make the units of `Comparison.units_of`, whose setting is JSON here, once for all who ask.
 
@@ -291,14 +296,11 @@ def made_units(
     """
     return tuple(
         tuple(
-            Unit(
-                task, name, draw, method, json.loads(setting), fold=fold,
-                n_folds=plan.n_folds if cross_validated else NONE, seed=plan.seed,
-            )
-            for draw in plan.draws(name)
+            Unit(task, name, draw, method, json.loads(setting), {}, fold, n_folds, seed)
+            for draw in draws
         )
-        for fold in (range(plan.n_folds) if cross_validated else [NONE])
-    )  # fmt: skip
+        for fold in (range(n_folds) if n_folds != NONE else [NONE])
+    )
 
 
 def tuning_note(comparison: Comparison, plan: Plan) -> str:

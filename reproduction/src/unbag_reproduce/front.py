@@ -18,7 +18,7 @@ from .readme import DATA, at_their_best, beside_published
 from .recorded import Recorded
 from .reproduce import read_plan
 from .unit import Values
-from .verdicts import ITEMS, counts_of, is_as_printed
+from .verdicts import ITEMS, counts_of, is_as_printed, on_the_best
 from .worth import MLR, SHORT, SLR, guesses_section
 
 #: The picture of the first page.
@@ -56,7 +56,9 @@ def front_page(
         "# The paper, reproduced\n",
         "Pham, Raich and Fern, *Dynamic Programming for Instance Annotation in Multi-instance "
         "Multi-label Learning*, done again with this package, beside the published figures. "
-        "`unbag reproduce page` writes these pages from the results of real runs.\n",
+        "MLR is its model, SLR the same told every instance's label, K-MLR with a kernel; SIM, "
+        "MIMLfast, LSB-CMM, MIMLSVM and MIMLNN are its rivals, all of them built for this package "
+        "([words](#words)).\n",
         verdict(recorded, judgements, findings),
         f"![Ours against published: a dot for each figure of Tables 3 to 8]({picture})\n"
         if findings
@@ -99,7 +101,7 @@ def reproduced_line(recorded: Recorded, findings: Sequence[Finding]) -> str:
     return (
         f"{n_near} of {len(findings)} figures of Tables 3 to 8 are within {NEAR:g} points of the "
         f"paper's ({n_model} of {len(of_model)} of MLR and SLR); {n_explained} more are explained, "
-        f"{n_open} open.{as_printed}"
+        f"{n_open} open. {on_the_best([each.cell for each in findings])}{as_printed}"
     )
 
 

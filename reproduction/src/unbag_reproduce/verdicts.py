@@ -221,10 +221,11 @@ def on_the_best(found: Sequence[Cell]) -> str:
     Nothing is said where no two of them do.
     """
     outside = {METHODS[name].title for name in OUTSIDE}
-    groups: dict[tuple[str, str], list[Cell]] = {}
+    groups: dict[tuple[str, ...], list[Cell]] = {}
     for cell in found:
         if cell.row not in outside:
-            groups.setdefault((cell.record["data"], cell.measure), []).append(cell)
+            where = (cell.table, cell.record["data"], cell.measure)
+            groups.setdefault(where, []).append(cell)
 
     def best(group: Sequence[Cell], column: str) -> set[str]:
         sign = 1 if HIGHER_IS_BETTER[group[0].measure] else -1
