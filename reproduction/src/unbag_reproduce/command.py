@@ -11,8 +11,10 @@ from unbag.cli.console import messages
 from unbag.cli.printing import print_table
 from unbag.model_selection.ledger import COMPRESSED
 
+from .benchmark import NAME, benchmark_estimator, write_folds
 from .confirm import confirm
 from .page import write_page
+from .predictions import benchmark_predictions
 from .readme import write_readme
 from .reproduce import COMMITTED, PAGE, ROUNDING, remake_cells
 from .reproduce import reproduce as make_experiment
@@ -32,13 +34,16 @@ def reproduce(
     redo_stale: bool = False,
     work: bool = True,
     n_confirmed: int | None = None,
+    estimator: str | None = None,
+    predictions: Path | None = None,
+    folds: Path | None = None,
 ) -> None:
     """Run the command, and print its result.
 
     Parameters
     ----------
     name : str
-        An experiment, or "list", "all", "page" or "cell".
+        An experiment, or "list", "all", "page", "cell" or "benchmark".
     cell : list of str
         For "cell": an experiment, a data set, a method and, perhaps, a fold.
     data, level, seed, redo_stale, work
@@ -51,7 +56,17 @@ def reproduce(
         The page of all results in the folder.
     n_confirmed : int, optional
         Number of finished units to recompute; nothing else is done then.
+    estimator, predictions, folds : str, Path and Path, optional
+        For "benchmark": the estimator or the predictions to measure, or the folder to write the
+        folds to.
     """
+    if name == "benchmark":
+        if seed:
+            raise typer.BadParameter("'benchmark' has fixed folds: omit --seed")
+        benchmark(estimator, predictions, folds, data, level, n_jobs, output or Path("results"))
+        return
+    if any(each is not None for each in (estimator, predictions, folds)):
+        raise typer.BadParameter("--estimator, --predictions and --folds are for 'benchmark'")
     if cell and name != "cell":
         raise typer.BadParameter(f"{name!r} takes no arguments; got {' '.join(cell)}")
     if name == "list":
@@ -85,6 +100,39 @@ def reproduce(
         write_page(folder, page)
         messages.note(f"Written to {page}.")
     messages.result({each: as_records(things) for each, things in made.items()})
+
+
+def benchmark(
+    estimator: str | None,
+    predictions: Path | None,
+    folds: Path | None,
+    data: list[str] | None,
+    level: str,
+    n_jobs: int,
+    output: Path,
+) -> None:
+    """Measure an estimator or a table of predictions by the benchmark, or write its folds."""
+    if sum(each is not None for each in (estimator, predictions, folds)) != 1:
+        raise typer.BadParameter("'benchmark' needs one of --estimator, --predictions and --folds")
+    console = None if messages.as_json else messages.console
+    if folds is not None:
+        paths = write_folds(folds, data, level=level, console=console)
+        messages.result({"output": [str(path) for path in paths]})
+        messages.note(f"{len(paths)} tables with folds are in {folds}.")
+        return
+    if predictions is not None:
+        table = benchmark_predictions(predictions, data, level=level, out=output)
+    else:
+        with how_to_continue(output):
+            table = benchmark_estimator(
+                str(estimator), data, level=level, n_jobs=n_jobs or cpu_count(), out=output,
+                console=console,
+            )  # fmt: skip
+    messages.result(as_records([table]))
+    if not messages.as_json:
+        # As it can be pasted into a page.
+        print(table.to_markdown(), end="")
+    messages.note(f"The same is in {output / NAME / table.name}.md, and as .csv.")
 
 
 def write_results_page(folder: Path | None, page: Path | None) -> None:
