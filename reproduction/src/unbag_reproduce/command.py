@@ -12,6 +12,7 @@ from unbag.cli.printing import print_table
 from unbag.model_selection.ledger import COMPRESSED
 
 from .benchmark import NAME, benchmark_estimator, write_folds
+from .cells import remake
 from .confirm import confirm
 from .page import write_page
 from .predictions import benchmark_predictions
@@ -45,7 +46,8 @@ def reproduce(
     name : str
         An experiment, or "list", "all", "page", "cell" or "benchmark".
     cell : list of str
-        For "cell": an experiment, a data set, a method and, perhaps, a fold.
+        For "cell": an experiment and words of its tables, such as a data set and a method; where
+        methods are compared, perhaps a fold.
     data, level, seed, redo_stale, work
         As in `unbag_reproduce.reproduce`.
     n_jobs : int
@@ -145,24 +147,48 @@ def write_results_page(folder: Path | None, page: Path | None) -> None:
 
 
 def remake_cell(cell: list[str], folder: Path | None) -> None:
-    """Recompute a cell, compare it with the recorded one, and fail if they differ."""
-    if len(cell) not in (3, 4) or not all(fold.isdecimal() for fold in cell[3:]):
+    """Recompute figures of a table, compare them with the recorded ones; fail if they differ."""
+    if len(cell) < 2:
         raise typer.BadParameter(
-            "'cell' needs an experiment, a data set, a method, and optionally a fold"
+            "'cell' needs an experiment and words of its tables, such as a data set and a method"
         )
-    experiment, data, method, *fold = cell
-    made = remake_cells(experiment, data, method, *map(int, fold), out=folder or COMMITTED)
+    experiment, *words = cell
+    out = folder or COMMITTED
+    if is_fold(experiment, words):
+        data, method, fold = words
+        made = remake_cells(experiment, data, method, int(fold), out=out)
+        rows = [(f"{each.table}: {each.measure}", each, "") for each in made]
+    else:
+        made = remake(experiment, words, out=out)
+        rows = [
+            (f"{each.table}: {each.place}, {each.entry}", each, "time" if each.is_time else "")
+            for each in made
+        ]
     messages.result([asdict(each) for each in made])
-    rows = [
-        [f"{each.table}: {each.measure}", f"{each.recorded:.6f}", f"{each.now:.6f}",
-         f"{each.now - each.recorded:+.1e}"]
-        for each in made
+    body = [
+        [
+            title,
+            f"{each.recorded:.6g}",
+            f"{each.now:.6g}",
+            kind or f"{each.now - each.recorded:+.1e}",
+        ]
+        for title, each, kind in rows
     ]  # fmt: skip
     if not messages.as_json:
-        print_table(" ".join(cell), ["", "recorded", "now", "difference"], rows)
+        print_table(" ".join(cell), ["", "recorded", "now", "difference"], body)
     if not all(each.agrees for each in made):
         messages.say(f"They differ by more than the rounding of the tables, {ROUNDING:g}.")
         raise typer.Exit(1)
+
+
+def is_fold(experiment: str, words: list[str]) -> bool:
+    """Return whether words name a data set, a method and a fold, which only ledgers have."""
+    return (
+        experiment in STUDIES
+        and find_study(experiment).comparison is not None
+        and len(words) == 3
+        and words[2].isdecimal()
+    )
 
 
 def confirm_results(name: str, n_units: int, folder: Path | None, seed: int) -> None:

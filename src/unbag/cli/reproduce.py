@@ -27,7 +27,8 @@ def reproduce(
     cell: Annotated[
         list[str] | None,
         typer.Argument(
-            help="For 'cell': an experiment, a data set, a method and, if you like, a fold.",
+            help="For 'cell': an experiment and words of its tables, such as a data set and a "
+            "method; where methods are compared, also a fold.",
             show_default=False,
         ),
     ] = None,
