@@ -293,12 +293,11 @@ def units_behind(
     study: Study, plan: Plan, ledger: Ledger, table: str, record: Values
 ) -> list[Unit]:
     """Return the units of work that a record of a table rests on; none where nothing is fitted."""
-    compared = {} if study.comparison is None else study.comparison.methods
-    titles = {key: each.title for key, each in compared.items()}
-    if record.get("method") in titles.values() and "setting" in record:
-        method = key_of(record["method"], titles)
-        setting = setting_of(record)
-        return flat(study.comparison.units_of(plan, record["data"], method, setting))
+    if study.comparison is not None and "setting" in record:
+        titles = {key: each.title for key, each in study.comparison.methods.items()}
+        if record["method"] in titles.values():
+            of = key_of(record["method"], titles), setting_of(record)
+            return flat(study.comparison.units_of(plan, record["data"], *of))
     if study.name in RESTS_ON:
         return RESTS_ON[study.name](plan, ledger, table, record)
     # All that was done on the same data: more than is needed, but nothing is left out.
