@@ -35,6 +35,7 @@ from .studies import (
     stability,
     training_size,
     violations,
+    wider,
 )
 from .tables import read_csv
 from .timing import INFERENCES, point_units, settings
@@ -272,6 +273,13 @@ def of_partitions(plan: Plan, ledger: Results, table: str, record: Values) -> li
     )
 
 
+def of_wider(plan: Plan, ledger: Results, table: str, record: Values) -> list[Unit]:
+    """Return the fits at the setting of a wider grid."""
+    comparison = wider.WIDER[record["measure"].replace(" ", "_")]
+    method = key_of(record["method"], {key: each.title for key, each in METHODS.items()})
+    return flat(comparison.units_of(plan, record["data"], method, setting_of(record)))
+
+
 #: Experiment to what its records rest on, where that is not what its methods do in all folds.
 RESTS_ON: dict[str, Callable[[Plan, Results, str, Values], list[Unit]]] = {
     "convergence": of_convergence,
@@ -286,6 +294,7 @@ RESTS_ON: dict[str, Callable[[Plan, Results, str, Values], list[Unit]]] = {
     "violations": of_violations,
     "stability": of_stability,
     "partitions": of_partitions,
+    "wider": of_wider,
 }
 
 

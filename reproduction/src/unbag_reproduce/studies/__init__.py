@@ -22,6 +22,7 @@ STUDIES = {
     "stability": "stability",
     "distances": "distances",
     "partitions": "partitions",
+    "wider": "wider",
 }
 
 
