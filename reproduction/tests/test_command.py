@@ -37,8 +37,8 @@ def test_a_cell_that_differs_fails(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("cell",), 2, "'cell' needs an experiment, a data set, a method"),
-        (("cell", "inductive", "letter-frost", "mlr", "x"), 2, "'cell' needs an experiment"),
+        (("cell",), 2, "'cell' needs an experiment and words of its tables"),
+        (("cell", "inductive"), 2, "'cell' needs an experiment and words of its tables"),
         (("cell", "tabel", "letter-frost", "mlr"), 1, "no experiment 'tabel'"),
         (("inductive", "letter-frost"), 2, "'inductive' takes no arguments; got letter-frost"),
         (("none",), 2, "there is no experiment 'none'"),

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import takewhile, zip_longest
 from time import perf_counter
@@ -22,6 +22,7 @@ from .plan import Plan
 from .race import LAG, folds_to_try
 from .tables import difference
 from .unit import NONE, Unit, Values
+from .widening import Ladders, widened
 
 #: Outside the paper's comparison: the bounds, and what the paper does not have.
 OUTSIDE = (*BOUNDS, "mlr-200", "mlr-end", "unbag", "network")
@@ -96,6 +97,9 @@ class Comparison:
     racing : bool
         Whether settings that fall far behind drop out before the last fold: see
         `unbag_reproduce.race`.
+    ladders : dict of str to Ladders
+        The methods whose grids are widened around what is best, unless in a first look: see
+        `unbag_reproduce.widening`.
     """
 
     task: Callable[[Unit], Values]
@@ -103,6 +107,7 @@ class Comparison:
     tuned_by: tuple[str, ...]
     cross_validated: bool = True
     racing: bool = False
+    ladders: Mapping[str, Ladders] = field(default_factory=dict)
 
     def units_of(self, plan: Plan, name: str, method: str, setting: Values) -> list[list[Unit]]:
         """Return the units of one setting on one data set: for each fold, a list over draws."""
@@ -120,24 +125,40 @@ class Comparison:
             return units
         return [[draws[place % len(draws)]] for place, draws in enumerate(units)]
 
+    def settings(
+        self, plan: Plan, results: Results, name: str, method: str, measure: str
+    ) -> list[Values]:
+        """Return the settings to try on a data set, as far as the results tell."""
+        given = self.methods[method].grids[plan.level]
+        if plan.level == "quick" or method not in self.ladders:
+            return given
+        best = partial(self._best, plan, results, name, method, measure)
+        return widened(given, self.ladders[method], best)
+
     def tried(
         self, plan: Plan, results: Results, name: str, method: str, measure: str
     ) -> list[list[list[Unit]]]:
         """Return the units that each setting is to be tried by, as far as the results tell."""
-        settings = self.methods[method].grids[plan.level]
+        settings = self.settings(plan, results, name, method, measure)
+        return self._tried(plan, results, name, method, measure, settings)
+
+    def _tried(self, plan, results, name, method, measure, settings):
         units = [self.tuning_units(plan, name, method, each) for each in settings]
         if not self.racing:
             return units
+        # Around what is best, nothing drops out.
+        n_racing = len(self.methods[method].grids[plan.level])
         sign = 1 if HIGHER_IS_BETTER[measure] else -1
         scores = [
             [
                 sign * results[unit][measure]
                 for (unit,) in takewhile(partial(is_done, results), of_setting)
             ]
-            for of_setting in units
+            for of_setting in units[:n_racing]
         ]
         counts = folds_to_try(scores, plan.n_folds)
-        return [of_setting[:count] for of_setting, count in zip(units, counts, strict=True)]
+        raced = [of_setting[:n] for of_setting, n in zip(units[:n_racing], counts, strict=True)]
+        return [*raced, *units[n_racing:]]
 
     def units(self, plan: Plan, results: Results) -> list[Unit]:
         """List the units that tune, one fold before the next; then those of what they choose."""
@@ -173,10 +194,13 @@ class Comparison:
 
         None as long as not all of its settings have been tried.
         """
-        settings = self.methods[method].grids[plan.level]
+        settings = self.settings(plan, results, name, method, measure)
+        return self._best(plan, results, name, method, measure, settings)
+
+    def _best(self, plan, results, name, method, measure, settings):
         if len(settings) == 1:
             return settings[0]
-        tried = self.tried(plan, results, name, method, measure)
+        tried = self._tried(plan, results, name, method, measure, settings)
         if not all(map(partial(are_done, results), tried)):
             return None
         n_most = max(map(len, tried))
@@ -247,7 +271,8 @@ class Comparison:
                 "difference": difference(float(values.mean()), known.get("mean")),
                 "p_value": p_values.get(method), "p_holm": None,
                 "bold": p_values.get(method, 1.0) is None,
-                "settings_tried": len(compared.grids[plan.level]), "setting": chosen[method],
+                "settings_tried": len(self.settings(plan, results, name, method, tuned_by)),
+                "setting": chosen[method],
             }  # fmt: skip
             records.append({key: each for key, each in record.items() if key not in left_out})
         return records
@@ -329,6 +354,14 @@ def dropping_out() -> str:
     return (
         f"A setting that over the folds tried so far is more than {LAG:g} points in all behind the "
         "best drops out; where all were tried to the end, this would have changed no choice."
+    )
+
+
+def trying_neighbours() -> str:
+    """Say how far a grid is widened; for the foot of a table."""
+    return (
+        "Of every method, the settings one step from the best were tried as well, until none of "
+        "them was better: no end of a grid is chosen, but for a context of 0, which is none."
     )
 
 

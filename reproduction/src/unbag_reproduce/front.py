@@ -341,6 +341,8 @@ $ unbag reproduce cell inductive letter-frost mlr    # one figure, in seconds
 $ unbag reproduce all --confirm 20                   # 20 fits of each experiment, drawn at random
 $ unbag reproduce inductive --data letter-frost      # one experiment, from an empty folder
 ```
+
+To set your own method beside these, see [Benchmark your own method](howto/benchmark.md).
 """
 
 

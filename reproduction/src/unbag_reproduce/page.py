@@ -42,7 +42,8 @@ and times, and the settings that were chosen.
 
 The command at the head of each page makes its experiment again; with `--output` it writes to
 another folder. `unbag reproduce page` writes these pages from the results. `unbag reproduce cell`
-computes a single figure again, in: {", ".join(f"[{name}](#{name})" for name in with_cells())}.
+computes any figure of any experiment again:
+{", ".join(f"[{name}](#{name})" for name in with_cells())}.
 `unbag reproduce NAME --confirm 20` does 20 finished fits again, drawn at random, and compares every
 digit but times. A line *Sources* on a page says which results were made by an earlier version of
 the code, and what became of those that were done again by this one.

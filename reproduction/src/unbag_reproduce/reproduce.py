@@ -183,8 +183,8 @@ class Cell:
 
 
 def with_cells() -> list[str]:
-    """Return the names of the experiments that `remake_cells` can make cells of anew."""
-    return [name for name in STUDIES if find_study(name).comparison]
+    """Return the names of the experiments whose figures can be made anew alone: all of them."""
+    return list(STUDIES)
 
 
 def remake_cells(
@@ -196,6 +196,8 @@ def remake_cells(
     out: str | Path = COMMITTED,
 ) -> list[Cell]:
     """Make what the tables of an experiment say of one method on one data set anew.
+
+    `unbag_reproduce.cells.remake` does so for all records of all experiments; this one knows folds.
 
     Parameters
     ----------
@@ -217,7 +219,8 @@ def remake_cells(
     """
     comparison = find_study(study).comparison
     if comparison is None:
-        raise ValueError(f"{study} does not compare methods; {', '.join(with_cells())} do.")
+        comparing = ", ".join(name for name in STUDIES if find_study(name).comparison)
+        raise ValueError(f"{study} does not compare methods; {comparing} do.")
     folder = Path(out) / study
     plan, about = read_plan(folder)
     titles = {key: compared.title for key, compared in comparison.methods.items()}

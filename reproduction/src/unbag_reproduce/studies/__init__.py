@@ -23,6 +23,7 @@ STUDIES = {
     "stability": "stability",
     "distances": "distances",
     "partitions": "partitions",
+    "wider": "wider",
 }
 
 
