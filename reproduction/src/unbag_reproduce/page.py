@@ -208,15 +208,24 @@ def relinked(
 
 def contents(recorded: Recorded, made: list[str]) -> list[str]:
     """List the pages, each with the tables and figures of the paper that it has."""
-    items: dict[str, list[str]] = {}
-    for item in ITEMS:
-        items.setdefault(item.study, []).append(item.title)
     lines = [f"- [{name}](#{name}): {title}." for name, title in OTHER_PAGES.items()]
     for name in made:
-        whose = ", ".join(items.get(name, ["ours"]))
+        whose = in_the_paper(name) or " (ours)"
         look = "" if recorded.is_made(name) else " **A first look.**"
-        lines.append(f"- [{name}](#{name}) ({whose}): {find_study(name).title}.{look}")
+        lines.append(f"- [{name}](#{name}){whose}: {find_study(name).title}.{look}")
     return lines
+
+
+def in_the_paper(study: str) -> str:
+    """Return the tables and figures of the paper that an experiment makes again, in brackets.
+
+    Examples
+    --------
+    >>> in_the_paper("inductive"), in_the_paper("beyond")
+    (' (Table 3, Table 4)', '')
+    """
+    titles = [item.title for item in ITEMS if item.study == study]
+    return f" ({', '.join(titles)})" if titles else ""
 
 
 def study_page(study: Study, recorded: Recorded, link: Path) -> str:
@@ -236,7 +245,7 @@ def study_page(study: Study, recorded: Recorded, link: Path) -> str:
     remarks = ["## What to know", "", study.remarks] if study.remarks else []
     other = [other_data_section(recorded.out)] if study.name == "beyond" else []
     parts = [
-        f"# {study.title[0].upper()}{study.title[1:]}",
+        f"# {study.title[0].upper()}{study.title[1:]}{in_the_paper(study.name)}",
         f"`unbag reproduce {study.name}{data}{options} --seed {plan.seed}` ({versions(about)})",
         FIRST_LOOK if plan.level == "quick" else "",
         provenance(study.name, about, recorded),

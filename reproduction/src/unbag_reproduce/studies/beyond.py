@@ -364,7 +364,7 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
 
 STUDY = Study(
     "beyond",
-    "what a penalty, context, kernels and networks add, chosen without test folds (ours)",
+    "what a penalty, context, kernels and networks add, chosen without test folds",
     units=units,
     present=present,
     remarks="""\
