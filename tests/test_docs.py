@@ -52,6 +52,7 @@ NEEDED["docs/howto/clusters.md"] = "distributed"
 NEEDED["docs/howto/recordings.md"] = "soundfile"
 NEEDED["docs/howto/bird_embeddings.md"] = "soundfile"
 NEEDED["reproduction/README.md"] = "unbag_reproduce"
+NEEDED["docs/howto/benchmark.md"] = "unbag_reproduce"
 # Its commands run as programs of their own, as a reader's do; those of the other pages run in this
 # process, which spares each of them the three seconds of starting.
 AS_PROGRAMS = "docs/tutorial.md"

@@ -1,12 +1,17 @@
 """Cells of committed tables, made anew."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
 from unbag_reproduce import datasets, reproduce
-from unbag_reproduce.reproduce import Cell, remake_cells
+from unbag_reproduce.cells import Figure, remake, units_behind
+from unbag_reproduce.recorded import Recorded
+from unbag_reproduce.reproduce import Cell, read_plan, remake_cells
+from unbag_reproduce.studies import STUDIES, find_study
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "results"
 CHEAP = [
@@ -92,3 +97,72 @@ def test_what_cannot_be_made_anew_is_named(place, message):
 def test_without_results_there_is_nothing_to_compare_with(tmp_path):
     with pytest.raises(ValueError, match="contains no finished experiment"):
         remake_cells("inductive", "letter-frost", "mlr", out=tmp_path)
+
+
+#: Experiment to a figure that takes no time, by its words.
+FIGURES = {
+    "datasets": ["letter-frost", "bags"],
+    "transductive": ["letter-frost", "dummy"],
+    "training-size": ["letter-frost", "dummy", "10"],
+    "bag-level": ["letter-frost", "the nearest"],
+    "kernel": ["letter-frost", "dummy"],
+    "complexity": ["letter-frost", "dense: 2ᵏ n"],
+    "pruning": ["letter-frost", "of=instances"],
+    "stability": ["labels=4", "instances=4", "scale=1", "kernel=fast"],
+}
+
+
+@pytest.mark.parametrize("study", list(FIGURES))
+def test_a_figure_comes_out_again(study):
+    made = remake(study, FIGURES[study], out=COMMITTED)
+    assert made
+    for each in made:
+        assert each.agrees, each
+        assert each.is_time or each.now == pytest.approx(each.recorded, rel=1e-6, abs=1e-12)
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    """The committed results, each ledger read once."""
+    return Recorded(COMMITTED)
+
+
+@pytest.mark.parametrize("study", list(STUDIES))
+def test_every_record_rests_on_units_that_were_done(study, recorded):
+    """A record of each table, of data that everyone has; where nothing is fitted, on none."""
+    plan, about = read_plan(COMMITTED / study)
+    ledger, of_study = recorded.ledger(study), find_study(study)
+    for table in about["tables"]:
+        records = [
+            each
+            for each in recorded.records(study, table)
+            if each.get("data", "letter-frost") == "letter-frost"
+        ]
+        record = records[len(records) // 2]
+        if "data" in record:
+            plan = replace(plan, data=("letter-frost",))
+        units = units_behind(of_study, plan, ledger, table, record)
+        assert bool(units) == (table not in ("datasets", "datasets-labels", "bag-level-constant"))
+        assert all(unit in ledger for unit in units), table
+        assert {unit.data for unit in units} <= {record.get("data", "")}
+
+
+def test_a_figure_that_was_changed_is_noticed(tmp_path):
+    """Here a count, which nothing is fitted for."""
+    folder = tmp_path / "datasets"
+    copytree(COMMITTED / "datasets", folder)
+    path = folder / "datasets.csv"
+    text = path.read_text()
+    assert "letter-frost,bags,144," in text
+    path.write_text(text.replace("letter-frost,bags,144,", "letter-frost,bags,145,"))
+    (figure,) = remake("datasets", ["letter-frost", "quantity=bags"], out=tmp_path)
+    assert (figure.recorded, figure.now, figure.agrees) == (145, 144, False)
+
+
+def test_figures_agree_as_printed_and_times_are_not_asked():
+    assert Figure("t", "p", "ours", 70.70, 70.74).agrees
+    assert not Figure("t", "p", "ours", 70.70, 70.76).agrees
+    # What is small is held to a share of it.
+    assert not Figure("t", "p", "ours", 1e-3, 2e-3).agrees
+    assert Figure("t", "p", "worst_error", 1e-16, 3e-16).agrees
+    assert Figure("t", "p", "seconds", 1.0, 2.0, is_time=True).agrees

@@ -18,7 +18,7 @@ from unbag_reproduce.claims import (
     UNKNOWN,
     VERDICTS,
     claims,
-    claims_section,
+    claims_page,
     direction_of,
     expected_of,
     is_met,
@@ -142,7 +142,7 @@ def test_the_rule_of_verdicts_is_stated_with_its_numbers():
     assert f"at least {100 * MOST:g} %" in rule
     assert f"within {SLACK:g} points" in rule
     assert all(f'"{word}"' in rule for word in words_of_degree())
-    assert rule_of_verdicts() in claims_section([])
+    assert rule_of_verdicts() in claims_page([])
 
 
 @pytest.mark.parametrize(
@@ -353,4 +353,4 @@ def test_what_is_not_there_is_said(tmp_path, data, level, verdict, why):
 def test_without_any_results_nothing_holds(tmp_path):
     found = judge_all(Recorded(tmp_path))
     assert {each.verdict for each in found} == {NOT_MADE, UNKNOWN}
-    assert "not made yet" in claims_section(found)
+    assert "not made yet" in claims_page(found)

@@ -37,8 +37,8 @@ def test_a_cell_that_differs_fails(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("cell",), 2, "'cell' needs an experiment, a data set, a method"),
-        (("cell", "inductive", "letter-frost", "mlr", "x"), 2, "'cell' needs an experiment"),
+        (("cell",), 2, "'cell' needs an experiment and words of its tables"),
+        (("cell", "inductive"), 2, "'cell' needs an experiment and words of its tables"),
         (("cell", "tabel", "letter-frost", "mlr"), 1, "no experiment 'tabel'"),
         (("inductive", "letter-frost"), 2, "'inductive' takes no arguments; got letter-frost"),
         (("none",), 2, "there is no experiment 'none'"),
@@ -68,6 +68,7 @@ def test_the_page_of_committed_results_and_the_readme(run, tmp_path, monkeypatch
     assert "docs/reproduction.md" in errors
     assert "| MLR |" in readme.read_text()
     assert (tmp_path / "docs" / "reproduction.md").exists()
+    assert (tmp_path / "docs" / "reproduction" / "inductive.md").exists()
 
 
 def test_finished_work_is_done_anew_and_compared(run, tmp_path, monkeypatch):

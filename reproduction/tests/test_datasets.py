@@ -8,6 +8,7 @@ from PIL import Image
 
 from unbag.datasets import DatasetNotFoundError
 from unbag_reproduce.datasets import fetch_50salads, fetch_voc12, is_available, load, names
+from unbag_reproduce.datasets.made import MADE
 from unbag_reproduce.datasets.voc12 import (
     ARCHIVE,
     FEATURE_NAMES,
@@ -19,7 +20,7 @@ from unbag_reproduce.plan import PAPER_DATA
 
 
 def test_all_data_of_the_paper_have_a_name():
-    assert {*PAPER_DATA, "digits"} == set(names())
+    assert {*PAPER_DATA, "digits", *MADE} == set(names())
     for function in (load, is_available):
         with pytest.raises(ValueError, match=r"no data set 'birds'; there are letter-carroll, "):
             function("birds")

@@ -69,7 +69,7 @@ def test_results_of_other_sources_are_marked_and_can_be_made_anew(tmp_path, monk
     monkeypatch.setattr("unbag_reproduce.sources.fingerprint", lambda task: "other")
     ledger = Ledger(tmp_path, "inductive")
     assert unit() in ledger
-    assert ledger.note_on_stale([unit(), unit(4)]).startswith("† 2 of 2 units of work")
+    assert ledger.note_on_stale([unit(), unit(4)]).startswith("Sources: 2 of 2 units of work")
     ledger = Ledger(tmp_path, "inductive", use_stale=False)
     assert unit() not in ledger
     with ledger.writing():
@@ -77,7 +77,7 @@ def test_results_of_other_sources_are_marked_and_can_be_made_anew(tmp_path, monk
         ledger.add(unit(), {"accuracy": 2.0})
     ledger = Ledger(tmp_path, "inductive")
     assert ledger[unit()] == {"accuracy": 2.0}
-    assert ledger.note_on_stale([unit(), unit(4)]).startswith("† 1 of 2 units of work")
+    assert ledger.note_on_stale([unit(), unit(4)]).startswith("Sources: 1 of 2 units of work")
 
 
 @pytest.mark.parametrize(

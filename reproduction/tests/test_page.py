@@ -1,5 +1,6 @@
 """Pages and the README's table, from what runs have left."""
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -10,12 +11,13 @@ from made_results import figure, make_results
 from unbag import ORLogisticRegression
 from unbag.model_selection.compare import compared_method
 from unbag_reproduce import METHODS, STUDIES, find_study, published, reproduce
+from unbag_reproduce.cells import remake
 from unbag_reproduce.conditions import runs_section
 from unbag_reproduce.confirm import confirm
-from unbag_reproduce.page import INTRODUCTION, WORDS, write_page
+from unbag_reproduce.page import APPENDIX, write_page
 from unbag_reproduce.readme import DATA, KERNEL, OURS, TABLE, readme_table, write_readme
 from unbag_reproduce.recorded import Recorded
-from unbag_reproduce.reproduce import ABOUT, CONFIRMED, remake_cells
+from unbag_reproduce.reproduce import ABOUT, CONFIRMED
 
 REPOSITORY = Path(__file__).parents[2]
 COMMITTED = REPOSITORY / "docs" / "results"
@@ -26,24 +28,63 @@ def test_a_page_of_all_that_is_done(tmp_path):
         write_page(tmp_path / "results", tmp_path / "page.md")
     reproduce("datasets", ["letter-frost"], out=tmp_path / "results")
     assert write_page(tmp_path / "results", tmp_path / "docs" / "page.md") == ["datasets"]
-    page = (tmp_path / "docs" / "page.md").read_text()
+    assert "(page/datasets.md)" in (tmp_path / "docs" / "page.md").read_text()
+    page = (tmp_path / "docs" / "page" / "datasets.md").read_text()
     assert "unbag reproduce datasets --data letter-frost --seed 0" in page
     assert "| letter-frost |" in page
-    assert "\n‡" not in page
+    assert "\nSources:" not in page
 
 
-def without_marks(page):
+def without_sources(page):
     """A page without its notes on where results come from, which depend on the sources."""
-    return re.sub(r"\n[†‡] .*\n", "", page)
+    return re.sub(r"\nSources: .*\n", "", page)
 
 
-def test_the_committed_page_is_what_the_committed_results_say(tmp_path):
-    """All but the marks: those depend on the sources, and the figures on the results alone."""
-    committed = (REPOSITORY / "docs" / "reproduction.md").read_text()
-    page = tmp_path / "page.md"
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The pages of the committed results, by name, as they would be written now."""
+    page = tmp_path_factory.mktemp("pages") / "reproduction.md"
     write_page(COMMITTED, page)
-    text = re.sub(r"\]\([^)]*results/", "](results/", page.read_text())
-    assert without_marks(text) == without_marks(committed)
+    paths = [page, *sorted(page.with_suffix("").glob("*.md"))]
+    return {
+        path.relative_to(page.parent).as_posix(): re.sub(
+            r"\]\([^)]*/results/", "](../results/", path.read_text()
+        )
+        for path in paths
+    }
+
+
+def test_the_committed_pages_are_what_the_committed_results_say(written):
+    """All but the notes on sources: the figures depend on the results alone."""
+    docs = REPOSITORY / "docs"
+    for name, text in written.items():
+        assert without_sources(text) == without_sources((docs / name).read_text()), name
+
+
+def test_no_page_is_long_and_the_first_has_what_matters_at_its_top(written):
+    assert max(text.count("\n") for text in written.values()) <= 400
+    top = written["reproduction.md"].splitlines()[:120]
+    for part in (
+        "- **Reproduced.**", "- **Not reproduced.**", "- **New.**", "![Ours against published",
+        "## In one table", "## What we had to guess", "## What is open", "## Check it yourself",
+    ):  # fmt: skip
+        assert any(line.startswith(part) for line in top), part
+    guesses = written["reproduction.md"].split("## What we had to guess")[1]
+    assert re.search(r"\|---.*\n\| (.*?) \|", guesses)[1] == (
+        "How features are scaled, for MLR and SLR"
+    )
+
+
+def test_links_of_the_pages_lead_somewhere(written):
+    docs = REPOSITORY / "docs"
+    for name, text in written.items():
+        for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
+            assert (docs / name).parent.joinpath(link).exists(), (name, link)
+        headings = {
+            re.sub(r"[^\w -]", "", each).strip().lower().replace(" ", "-")
+            for each in re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+        }
+        assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= headings, name
 
 
 def test_the_committed_readme_has_the_committed_results(tmp_path):
@@ -67,18 +108,18 @@ def test_a_readme_without_a_place_for_the_table_stays_as_it_is(tmp_path):
 
 def test_a_page_says_how_far_ledgers_back_it(tmp_path, monkeypatch):
     reproduce("stability", level="quick", out=tmp_path)
-    page = tmp_path / "page.md"
 
     def marks():
-        write_page(tmp_path, page)
-        return [line for line in page.read_text().splitlines() if line.startswith(("†", "‡"))]
+        write_page(tmp_path, tmp_path / "page.md")
+        text = (tmp_path / "page" / "stability.md").read_text()
+        return [line for line in text.splitlines() if line.startswith("Sources:")]
 
     assert marks() == []
     n_units = len(find_study("stability").units(find_plan(tmp_path), {}))
     with monkeypatch.context() as other:
         other.setattr("unbag_reproduce.sources.fingerprint", lambda task: "other")
         (mark,) = marks()
-        assert mark.startswith(f"† {n_units} of {n_units} units of work were done by other sources")
+        assert mark.startswith(f"Sources: {n_units} of {n_units} units of work were done by an ear")
         assert "drawn at random" not in mark
         confirm("stability", 2, out=tmp_path)
         (mark,) = marks()
@@ -87,7 +128,7 @@ def test_a_page_says_how_far_ledgers_back_it(tmp_path, monkeypatch):
             "figures, all but times, to the last digit."
         )
     (tmp_path / "stability" / "units.jsonl.gz").unlink()
-    assert marks() == ["‡ From committed results without a ledger."]
+    assert marks() == ["Sources: from committed results without a ledger."]
 
 
 def find_plan(out):
@@ -102,11 +143,11 @@ def test_first_looks_come_last_and_are_marked(tmp_path):
     make_results(tmp_path, "inductive", level="quick", inductive_accuracy=[record])
     reproduce("datasets", ["letter-frost"], out=tmp_path)
     assert write_page(tmp_path, page) == ["datasets", "inductive"]
-    text = page.read_text()
-    assert "**A first look, not a reproduction**" in text.split("\n## inductive\n")[1]
-    assert "**A first look.**" in text
+    assert "**A first look, not a reproduction**" in (tmp_path / "page/inductive.md").read_text()
+    assert "**A first look.**" in page.read_text()
     # Neither a verdict nor a difference rests on it.
-    assert "| [Table 3](#inductive) | not made yet |" in text
+    text = (tmp_path / "page" / "differences.md").read_text()
+    assert "| [Table 3](inductive.md) | not made yet |" in text
     assert "| msrcv2 | SIM |" not in text
 
 
@@ -115,49 +156,66 @@ def test_nothing_that_is_committed_is_a_first_look():
     assert all(recorded.is_made(name) for name in STUDIES)
 
 
-def test_a_page_begins_with_verdicts_and_has_every_part(tmp_path):
+def test_pages_have_every_part(tmp_path):
     record = figure("SIM", 40.0, 50.0, settings_tried=11, bold=False, setting="{'alpha': 0.1}")
     make_results(tmp_path, "inductive", inductive_accuracy=[record])
-    page = tmp_path / "page.md"
-    write_page(tmp_path, page)
-    headings = re.findall(r"^## (.*)$", page.read_text(), re.MULTILINE)
-    assert headings == [
-        "Verdicts", "Words", "What the paper's text claims", "What differs, and why",
-        "Machines and times", "Settings chosen", "inductive",
+    write_page(tmp_path, tmp_path / "page.md")
+
+    def headings(name):
+        return re.findall(r"^##? (.*)$", (tmp_path / name).read_text(), re.MULTILINE)
+
+    assert headings("page.md") == [
+        "The paper, reproduced", "What is open", "Check it yourself", "Pages",
     ]  # fmt: skip
-    assert "| SIM | 11 | alpha 0.1 |" in page.read_text()
+    assert headings("page/appendix.md") == [
+        "Appendix: how it was made", "How to make it again",
+        "Where the protocol is not the paper's", "Words", "Machines and times", "Settings chosen",
+    ]  # fmt: skip
+    assert headings("page/differences.md") == ["What differs from the paper", "Table by table"]
+    assert headings("page/claims.md") == ["What the paper's text claims"]
+    appendix = (tmp_path / "page" / "appendix.md").read_text()
+    assert "| SIM | 11 | alpha 0.1 |" in appendix
     # Every method of the tables is explained.
-    words = page.read_text().split("\n## Words\n")[1].split("\n## ")[0]
+    words = appendix.split("\n## Words\n")[1].split("\n## ")[0]
     titles = {method.title.split(",")[0] for method in METHODS.values()} - {"network"}
     assert [title for title in titles if f"**{title}**" not in words] == []
-    # What a table says of stale results its section says.
-    assert "† Stale." not in page.read_text()
+    # What a table says of stale results its page says.
+    assert "Sources: stale." not in (tmp_path / "page" / "inductive.md").read_text()
 
 
-def test_a_page_names_the_experiments_whose_cells_can_be_made_anew():
-    (paragraph,) = (part for part in INTRODUCTION.split("\n\n") if "unbag reproduce cell" in part)
-    named = re.findall(r"\]\(#([\w-]+)\)", paragraph)
+def test_curves_stand_for_the_rows_of_their_tables(written):
     for name in STUDIES:
-        refused = "no results of nobody" if name in named else "does not compare methods"
-        with pytest.raises(ValueError, match=refused):
-            remake_cells(name, "msrcv2", "nobody", out=COMMITTED)
-    assert f"{len(named)} of the {len(STUDIES)} experiments" in " ".join(paragraph.split())
+        text = written[f"reproduction/{name}.md"]
+        for table in find_study(name).drawn:
+            assert (COMMITTED / name / f"{table}.md").exists()
+            assert f"[the rows](../results/{name}/{table}.md)" in text
+        assert text.count("Drawn above;") == len(find_study(name).drawn)
 
 
-def test_the_penalised_row_is_called_what_it_runs():
-    """Its title and the words on it; it is the default only where users compare."""
-    row, default = METHODS["unbag"].build().get_params(), ORLogisticRegression().get_params()
-    assert METHODS["unbag"].title == f"MLR, alpha {row['alpha']:g}, by L-BFGS"
-    assert row["solver"] == "lbfgs"
-    words = " ".join(WORDS.split())
-    assert f"by at most {row['max_iter']} iterations" in words
-    assert f"to a tolerance of {row['tol']:g};" in words
-    others = {name for name in row if row[name] != default[name]}
-    assert others == {"max_iter", "tol", "threshold"}
-    assert "but other iterations, tolerance and threshold" in words
+def test_the_appendix_names_the_experiments_whose_cells_can_be_made_anew():
+    (paragraph,) = (part for part in APPENDIX.split("\n\n") if "unbag reproduce cell" in part)
+    named = re.findall(r"\]\(#([\w-]+)\)", paragraph)
+    assert set(named) == set(STUDIES)
+    for name in STUDIES:
+        with pytest.raises(ValueError, match=f"The tables of {name} have no record of nobody"):
+            remake(name, ["nobody"], out=COMMITTED)
+
+
+def test_the_default_is_the_default():
+    method = METHODS["unbag"]
+    assert method.title == "MLR, unbag's default"
+    (setting,) = method.grids["standard"]
+    assert method.build(**setting).get_params() == ORLogisticRegression().get_params()
     users = compared_method("unbag")
-    assert users.title == "MLR, unbag's default"
-    assert users.build(**users.grids["standard"][0]).get_params() == default
+    assert users.title == method.title
+    assert users.build(**users.grids["standard"][0]).get_params() == (
+        ORLogisticRegression().get_params()
+    )
+    recorded = Recorded(COMMITTED)
+    for place in (("inductive", "inductive-accuracy"), ("bag-level", "bag-level-hamming")):
+        (found,) = {each["setting"] for each in recorded.records(*place)
+                    if each["method"] == method.title}  # fmt: skip
+        assert ast.literal_eval(found) == setting
 
 
 def test_times_that_were_not_kept_are_estimated_and_devices_are_named(tmp_path):

@@ -6,6 +6,7 @@ from unbag_reproduce import Plan
 from unbag_reproduce.additions import NETWORK, OURS, VARIANTS, cases, is_made, made
 from unbag_reproduce.rivals import RIVALS
 from unbag_reproduce.studies.beyond import ACCURACY, rival_records
+from unbag_reproduce.widening import neighbours
 
 PLAN = Plan(("letter-frost",))
 
@@ -47,6 +48,9 @@ def enter_rival(results, method, accuracy):
             for unit in draws:
                 worse = 0.0 if setting == settings[-1] else 10.0
                 results[unit] = {ACCURACY: accuracy + unit.fold - worse}
+    for setting in neighbours(settings[-1], RIVALS.ladders[method]):
+        for draws in RIVALS.units_of(PLAN, "letter-frost", method, setting):
+            results |= {unit: {ACCURACY: accuracy + unit.fold - 5.0} for unit in draws}
 
 
 def enter_ours(results, row, accuracy):
@@ -54,7 +58,8 @@ def enter_ours(results, row, accuracy):
     variant = VARIANTS[row]
     for draws in cases(PLAN, "letter-frost"):
         for case in draws:
-            for place, setting in enumerate(variant.settings):
+            around = neighbours(variant.settings[0], variant.ladders)
+            for place, setting in enumerate([*variant.settings, *around]):
                 for unit in case.inner_units(variant.model, setting):
                     results[unit] = {"log_likelihood": -float(place)}
             noise = (case.fold + case.draw) % 3

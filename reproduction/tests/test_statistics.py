@@ -2,30 +2,15 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from unbag_reproduce.statistics import (
     UNTESTED,
     family_note,
-    holm,
     judged,
     outcome,
     p_value_beside_published,
 )
-
-
-@pytest.mark.parametrize(
-    ("p_values", "corrected"),
-    [
-        # 4 * 0.005; 3 * 0.01; 2 * 0.03; and 1 * 0.04, which may not be below the one before.
-        ([0.01, 0.04, 0.03, 0.005], [0.03, 0.06, 0.06, 0.02]),
-        ([0.02], [0.02]),
-        ([0.6, 0.7], [1.0, 1.0]),
-        ([0.03, 0.03], [0.06, 0.06]),
-        ([], []),
-    ],
-)
-def test_holm_by_hand(p_values, corrected):
-    np.testing.assert_allclose(holm(p_values), corrected)
 
 
 def test_more_draws_are_not_more_folds():
@@ -34,6 +19,14 @@ def test_more_draws_are_not_more_folds():
     expected = p_value_beside_published(one_draw, 68.0, 2.0)
     assert p_value_beside_published(three_draws, 68.0, 2.0) == pytest.approx(expected)
     assert p_value_beside_published(one_draw, 73.0, 2.0) == pytest.approx(1.0)
+
+
+def test_overlapping_training_sets_are_corrected_for():
+    values = np.array([[70.0], [72.0], [77.0], [75.0]])
+    plain = stats.ttest_ind_from_stats(
+        values.mean(), values.std(ddof=1), 4, 66.0, 3.0, 10, equal_var=False
+    )
+    assert p_value_beside_published(values, 66.0, 3.0) > 2 * plain.pvalue
 
 
 def test_verdicts_are_of_all_tables_together():

@@ -79,7 +79,8 @@ def test_what_is_written(words, made, tmp_path):
     with (folder / "compare.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == [
-        "data", "method", "measure", "ours", "std", "draw_std", "bold", "settings_tried", "setting",
+        "data", "method", "measure", "ours", "std", "draw_std", "p_value", "p_holm", "bold",
+        "settings_tried", "setting",
     ]  # fmt: skip
     assert {row["data"] for row in rows} == {"words.csv"}
     assert len(rows) == len(made)

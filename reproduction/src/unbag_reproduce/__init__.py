@@ -16,9 +16,10 @@ from unbag.model_selection.methods import (
 )
 from unbag.model_selection.statistics import (
     BAG_MEASURES,
-    best_methods,
+    BOLD,
     best_setting,
     spread,
+    with_bold,
     words,
 )
 from unbag.model_selection.tables import Table
@@ -44,11 +45,12 @@ from .tables import beside, cell, comparison_table, difference, draw_note, recor
 from .unit import Unit, Values
 
 __all__ = [
-    "BAG_MEASURES", "BOUNDS", "METHODS", "NOTHING", "STUDIES", "STYLES",
+    "BAG_MEASURES", "BOLD", "BOUNDS", "METHODS", "NOTHING", "STUDIES", "STYLES",
     "Comparison", "Figure", "Ledger", "Method", "Plan", "Results", "Study", "Table", "Unit",
-    "Values", "are_done", "beside", "best_methods", "best_setting", "cell", "comparison_figure",
+    "Values", "are_done", "beside", "best_setting", "cell", "comparison_figure",
     "comparison_table", "curve_figure", "difference", "draw_note", "find_study",
     "fit_and_measure", "fold", "grid", "levels", "load", "load_fold", "measured", "panels",
     "penalised_bound", "penalised_model", "published", "published_figure", "record_cell",
-    "reproduce", "some_methods", "split", "spread", "tuning_note", "whole", "words",
+    "reproduce", "some_methods", "split", "spread", "tuning_note", "whole", "with_bold",
+    "words",
 ]  # fmt: skip

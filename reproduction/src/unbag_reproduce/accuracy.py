@@ -1,6 +1,6 @@
 """Studies of the instance accuracy of methods, tuned by that or by the Hamming loss."""
 
-from unbag.model_selection.statistics import words
+from unbag.model_selection.statistics import with_bold, words
 from unbag.model_selection.tables import Table
 
 from .comparison import Comparison, tuning_note
@@ -45,15 +45,17 @@ def accuracy_study(
 
     def table(plan: Plan, results: Results, known_as: str) -> Table:
         chosen_by, in_words = tuned_by[known_as]
-        records = [
-            record
-            for data in plan.data
-            for record in comparison.records(
-                plan, results, data, measure, tuned_by=chosen_by,
-                published=lambda *of: published_figure(name, known_as, *of),
-                labels={"measure": words(measure), "tuned_by": in_words},
-            )
-        ]  # fmt: skip
+        records = with_bold(
+            [
+                record
+                for data in plan.data
+                for record in comparison.records(
+                    plan, results, data, measure, tuned_by=chosen_by,
+                    published=lambda *of: published_figure(name, known_as, *of),
+                    labels={"measure": words(measure), "tuned_by": in_words},
+                )
+            ]
+        )  # fmt: skip
         said = [
             note,
             OVER_FOLDS if comparison.cross_validated else "",

@@ -1,9 +1,9 @@
 """What we add to the published model, row by row: candidates, and the fits that a row shows.
 
 Settings are chosen within the training bags (`unbag_reproduce.nested`). The candidates of linear
-and kernel models are wide and were fixed before any was tried, but for those that they share with
-a first look. Those of networks, and the networks' defaults, come from prototypes that were tried by
-ten folds on the same four data sets.
+and kernel models were fixed before any was tried, but for those that they share with a first look;
+around what is best they are widened (`unbag_reproduce.widening`). Those of networks, and the
+networks' defaults, come from prototypes that were tried by ten folds on the same four data sets.
 """
 
 from importlib.util import find_spec
@@ -18,6 +18,7 @@ from .nested import Case, Variant, is_network, told_setting
 from .plan import Plan
 from .rivals import RIVALS
 from .unit import Unit
+from .widening import ALPHAS, CONTEXTS, WIDTHS
 
 #: What each part of a setting is chosen from, of a linear model and of a kernel.
 LINEAR = {
@@ -28,6 +29,10 @@ KERNEL = {
     "context": [0.0], "width": [0.25, 0.5, 1.0, 2.0], "background": [False],
     "alpha": [0.01, 0.1, 1.0, 10.0],
 }  # fmt: skip
+#: Along which these are widened, where there is more than one value to begin with.
+PENALTY = {"alpha": ALPHAS}
+IN_CONTEXT = {"context": CONTEXTS}
+WITH_KERNEL = {"width": WIDTHS}
 #: What a network is chosen from: the default, and what helps on some data.
 ENCODINGS = grid(encoding=[None, "quantile"], distill=[0])
 NETWORKS = grid(encoding=[None, "quantile"], distill=[0, 1])
@@ -35,11 +40,21 @@ QUICK = {"n_members": 2, "max_iter": 100}
 
 #: Row of the table to the settings to choose from.
 VARIANTS = {
-    "penalty": Variant("pipeline", grid(**LINEAR)),
-    "penalty, background": Variant("pipeline", grid(**LINEAR | {"background": [True]})),
-    "penalty, context": Variant("pipeline", grid(**LINEAR | {"context": [0.0, 0.5, 1.0, 2.0]})),
-    "penalty, kernel": Variant("pipeline", grid(**KERNEL)),
-    "penalty, context, kernel": Variant("pipeline", grid(**KERNEL | {"context": [0.0, 0.5, 1.0]})),
+    "penalty": Variant("pipeline", grid(**LINEAR), ladders=PENALTY),
+    "penalty, background": Variant(
+        "pipeline", grid(**LINEAR | {"background": [True]}), ladders=PENALTY
+    ),
+    "penalty, context": Variant(
+        "pipeline",
+        grid(**LINEAR | {"context": [0.0, 0.5, 1.0, 2.0]}),
+        ladders=PENALTY | IN_CONTEXT,
+    ),
+    "penalty, kernel": Variant("pipeline", grid(**KERNEL), ladders=PENALTY | WITH_KERNEL),
+    "penalty, context, kernel": Variant(
+        "pipeline",
+        grid(**KERNEL | {"context": [0.0, 0.5, 1.0]}),
+        ladders=PENALTY | IN_CONTEXT | WITH_KERNEL,
+    ),
     "network at its defaults": Variant("network", NETWORKS[:1], QUICK),
     "network, encoding chosen": Variant("network", ENCODINGS, QUICK),
     "network, encoding and distillation chosen": Variant("network", NETWORKS, QUICK),

@@ -334,7 +334,7 @@ def judge_all(recorded: Recorded) -> list[Judgement]:
     return [judge(claim, recorded) for claim in claims()]
 
 
-def claims_section(judgements: Sequence[Judgement]) -> str:
+def claims_page(judgements: Sequence[Judgement]) -> str:
     """Write the table of claims, in Markdown."""
     rows = [
         f"| {each.claim['section']}, {each.claim['on']} | {each.claim['says']} | {each.ours} | "
@@ -343,7 +343,7 @@ def claims_section(judgements: Sequence[Judgement]) -> str:
     ]
     return "\n".join(
         [
-            "## What the paper's text claims",
+            "# What the paper's text claims",
             "",
             f"{len(judgements)} claims that have a number or a direction: {counted(judgements)}.",
             "",

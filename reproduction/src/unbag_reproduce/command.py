@@ -11,8 +11,11 @@ from unbag.cli.console import messages
 from unbag.cli.printing import print_table
 from unbag.model_selection.ledger import COMPRESSED
 
+from .benchmark import NAME, benchmark_estimator, write_folds
+from .cells import remake
 from .confirm import confirm
 from .page import write_page
+from .predictions import benchmark_predictions
 from .readme import write_readme
 from .reproduce import COMMITTED, PAGE, ROUNDING, remake_cells
 from .reproduce import reproduce as make_experiment
@@ -32,15 +35,19 @@ def reproduce(
     redo_stale: bool = False,
     work: bool = True,
     n_confirmed: int | None = None,
+    estimator: str | None = None,
+    predictions: Path | None = None,
+    folds: Path | None = None,
 ) -> None:
     """Run the command, and print its result.
 
     Parameters
     ----------
     name : str
-        An experiment, or "list", "all", "page" or "cell".
+        An experiment, or "list", "all", "page", "cell" or "benchmark".
     cell : list of str
-        For "cell": an experiment, a data set, a method and, perhaps, a fold.
+        For "cell": an experiment and words of its tables, such as a data set and a method; where
+        methods are compared, perhaps a fold.
     data, level, seed, redo_stale, work
         As in `unbag_reproduce.reproduce`.
     n_jobs : int
@@ -51,7 +58,17 @@ def reproduce(
         The page of all results in the folder.
     n_confirmed : int, optional
         Number of finished units to recompute; nothing else is done then.
+    estimator, predictions, folds : str, Path and Path, optional
+        For "benchmark": the estimator or the predictions to measure, or the folder to write the
+        folds to.
     """
+    if name == "benchmark":
+        if seed:
+            raise typer.BadParameter("'benchmark' has fixed folds: omit --seed")
+        benchmark(estimator, predictions, folds, data, level, n_jobs, output or Path("results"))
+        return
+    if any(each is not None for each in (estimator, predictions, folds)):
+        raise typer.BadParameter("--estimator, --predictions and --folds are for 'benchmark'")
     if cell and name != "cell":
         raise typer.BadParameter(f"{name!r} takes no arguments; got {' '.join(cell)}")
     if name == "list":
@@ -87,6 +104,39 @@ def reproduce(
     messages.result({each: as_records(things) for each, things in made.items()})
 
 
+def benchmark(
+    estimator: str | None,
+    predictions: Path | None,
+    folds: Path | None,
+    data: list[str] | None,
+    level: str,
+    n_jobs: int,
+    output: Path,
+) -> None:
+    """Measure an estimator or a table of predictions by the benchmark, or write its folds."""
+    if sum(each is not None for each in (estimator, predictions, folds)) != 1:
+        raise typer.BadParameter("'benchmark' needs one of --estimator, --predictions and --folds")
+    console = None if messages.as_json else messages.console
+    if folds is not None:
+        paths = write_folds(folds, data, level=level, console=console)
+        messages.result({"output": [str(path) for path in paths]})
+        messages.note(f"{len(paths)} tables with folds are in {folds}.")
+        return
+    if predictions is not None:
+        table = benchmark_predictions(predictions, data, level=level, out=output)
+    else:
+        with how_to_continue(output):
+            table = benchmark_estimator(
+                str(estimator), data, level=level, n_jobs=n_jobs or cpu_count(), out=output,
+                console=console,
+            )  # fmt: skip
+    messages.result(as_records([table]))
+    if not messages.as_json:
+        # As it can be pasted into a page.
+        print(table.to_markdown(), end="")
+    messages.note(f"The same is in {output / NAME / table.name}.md, and as .csv.")
+
+
 def write_results_page(folder: Path | None, page: Path | None) -> None:
     """Write a page of results; for the committed results, the table of the README too."""
     names = write_page(folder or COMMITTED, page or PAGE)
@@ -97,24 +147,48 @@ def write_results_page(folder: Path | None, page: Path | None) -> None:
 
 
 def remake_cell(cell: list[str], folder: Path | None) -> None:
-    """Recompute a cell, compare it with the recorded one, and fail if they differ."""
-    if len(cell) not in (3, 4) or not all(fold.isdecimal() for fold in cell[3:]):
+    """Recompute figures of a table, compare them with the recorded ones; fail if they differ."""
+    if len(cell) < 2:
         raise typer.BadParameter(
-            "'cell' needs an experiment, a data set, a method, and optionally a fold"
+            "'cell' needs an experiment and words of its tables, such as a data set and a method"
         )
-    experiment, data, method, *fold = cell
-    made = remake_cells(experiment, data, method, *map(int, fold), out=folder or COMMITTED)
+    experiment, *words = cell
+    out = folder or COMMITTED
+    if is_fold(experiment, words):
+        data, method, fold = words
+        made = remake_cells(experiment, data, method, int(fold), out=out)
+        rows = [(f"{each.table}: {each.measure}", each, "") for each in made]
+    else:
+        made = remake(experiment, words, out=out)
+        rows = [
+            (f"{each.table}: {each.place}, {each.entry}", each, "time" if each.is_time else "")
+            for each in made
+        ]
     messages.result([asdict(each) for each in made])
-    rows = [
-        [f"{each.table}: {each.measure}", f"{each.recorded:.6f}", f"{each.now:.6f}",
-         f"{each.now - each.recorded:+.1e}"]
-        for each in made
+    body = [
+        [
+            title,
+            f"{each.recorded:.6g}",
+            f"{each.now:.6g}",
+            kind or f"{each.now - each.recorded:+.1e}",
+        ]
+        for title, each, kind in rows
     ]  # fmt: skip
     if not messages.as_json:
-        print_table(" ".join(cell), ["", "recorded", "now", "difference"], rows)
+        print_table(" ".join(cell), ["", "recorded", "now", "difference"], body)
     if not all(each.agrees for each in made):
         messages.say(f"They differ by more than the rounding of the tables, {ROUNDING:g}.")
         raise typer.Exit(1)
+
+
+def is_fold(experiment: str, words: list[str]) -> bool:
+    """Return whether words name a data set, a method and a fold, which only ledgers have."""
+    return (
+        experiment in STUDIES
+        and find_study(experiment).comparison is not None
+        and len(words) == 3
+        and words[2].isdecimal()
+    )
 
 
 def confirm_results(name: str, n_units: int, folder: Path | None, seed: int) -> None:

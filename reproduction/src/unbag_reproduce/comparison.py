@@ -1,8 +1,9 @@
 """Methods that do the same units of work, and the choice among their settings after the fact."""
 
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cache, partial
 from itertools import takewhile, zip_longest
 from time import perf_counter
 from types import MappingProxyType
@@ -13,7 +14,7 @@ import numpy as np
 from unbag.bags import Bags
 from unbag.model_selection import all_measures
 from unbag.model_selection.methods import BOUNDS, METHODS, Method
-from unbag.model_selection.statistics import HIGHER_IS_BETTER, best_methods, best_setting, spread
+from unbag.model_selection.statistics import HIGHER_IS_BETTER, beside_best, best_setting, spread
 
 from .data import load, load_fold
 from .ledger import Results
@@ -21,6 +22,7 @@ from .plan import Plan
 from .race import LAG, folds_to_try
 from .tables import difference
 from .unit import NONE, Unit, Values
+from .widening import Ladders, widened
 
 #: Outside the paper's comparison: the bounds, and what the paper does not have.
 OUTSIDE = (*BOUNDS, "mlr-200", "mlr-end", "unbag", "network")
@@ -95,6 +97,9 @@ class Comparison:
     racing : bool
         Whether settings that fall far behind drop out before the last fold: see
         `unbag_reproduce.race`.
+    ladders : dict of str to Ladders
+        The methods whose grids are widened around what is best, unless in a first look: see
+        `unbag_reproduce.widening`.
     """
 
     task: Callable[[Unit], Values]
@@ -102,20 +107,16 @@ class Comparison:
     tuned_by: tuple[str, ...]
     cross_validated: bool = True
     racing: bool = False
+    ladders: Mapping[str, Ladders] = field(default_factory=dict)
 
     def units_of(self, plan: Plan, name: str, method: str, setting: Values) -> list[list[Unit]]:
         """Return the units of one setting on one data set: for each fold, a list over draws."""
         n_folds = plan.n_folds if self.cross_validated else NONE
-        return [
-            [
-                Unit(
-                    self.task, name, draw, method, setting, fold=fold, n_folds=n_folds,
-                    seed=plan.seed,
-                )
-                for draw in plan.draws(name)
-            ]
-            for fold in (range(n_folds) if self.cross_validated else [NONE])
-        ]  # fmt: skip
+        known = made_units(
+            self.task, name, tuple(plan.draws(name)), method, json.dumps(setting), n_folds,
+            plan.seed,
+        )  # fmt: skip
+        return [list(draws) for draws in known]
 
     def tuning_units(self, plan: Plan, name: str, method: str, setting: Values) -> list[list[Unit]]:
         """Return the units that say how good a setting is, as `units_of` does: one draw a fold."""
@@ -124,24 +125,40 @@ class Comparison:
             return units
         return [[draws[place % len(draws)]] for place, draws in enumerate(units)]
 
+    def settings(
+        self, plan: Plan, results: Results, name: str, method: str, measure: str
+    ) -> list[Values]:
+        """Return the settings to try on a data set, as far as the results tell."""
+        given = self.methods[method].grids[plan.level]
+        if plan.level == "quick" or method not in self.ladders:
+            return given
+        best = partial(self._best, plan, results, name, method, measure)
+        return widened(given, self.ladders[method], best)
+
     def tried(
         self, plan: Plan, results: Results, name: str, method: str, measure: str
     ) -> list[list[list[Unit]]]:
         """Return the units that each setting is to be tried by, as far as the results tell."""
-        settings = self.methods[method].grids[plan.level]
+        settings = self.settings(plan, results, name, method, measure)
+        return self._tried(plan, results, name, method, measure, settings)
+
+    def _tried(self, plan, results, name, method, measure, settings):
         units = [self.tuning_units(plan, name, method, each) for each in settings]
         if not self.racing:
             return units
+        # Around what is best, nothing drops out.
+        n_racing = len(self.methods[method].grids[plan.level])
         sign = 1 if HIGHER_IS_BETTER[measure] else -1
         scores = [
             [
                 sign * results[unit][measure]
                 for (unit,) in takewhile(partial(is_done, results), of_setting)
             ]
-            for of_setting in units
+            for of_setting in units[:n_racing]
         ]
         counts = folds_to_try(scores, plan.n_folds)
-        return [of_setting[:count] for of_setting, count in zip(units, counts, strict=True)]
+        raced = [of_setting[:n] for of_setting, n in zip(units[:n_racing], counts, strict=True)]
+        return [*raced, *units[n_racing:]]
 
     def units(self, plan: Plan, results: Results) -> list[Unit]:
         """List the units that tune, one fold before the next; then those of what they choose."""
@@ -177,10 +194,13 @@ class Comparison:
 
         None as long as not all of its settings have been tried.
         """
-        settings = self.methods[method].grids[plan.level]
+        settings = self.settings(plan, results, name, method, measure)
+        return self._best(plan, results, name, method, measure, settings)
+
+    def _best(self, plan, results, name, method, measure, settings):
         if len(settings) == 1:
             return settings[0]
-        tried = self.tried(plan, results, name, method, measure)
+        tried = self._tried(plan, results, name, method, measure, settings)
         if not all(map(partial(are_done, results), tried)):
             return None
         n_most = max(map(len, tried))
@@ -221,8 +241,8 @@ class Comparison:
         Returns
         -------
         list of dict
-            A record for each method that was measured so, on all folds. In a first look none is
-            bold.
+            A record for each method that was measured so, on all folds, with what
+            `unbag.model_selection.statistics.with_bold` takes. In a first look nothing is tested.
         """
         chosen, scores = {}, {}
         for method in self.methods:
@@ -232,10 +252,12 @@ class Comparison:
             units = self.units_of(plan, name, method, setting)
             if are_done(results, units) and measure in results[units[0][0]]:
                 chosen[method], scores[method] = setting, measured(results, units, measure)
-        bold = best_methods(
-            {method: values for method, values in scores.items() if method not in outside},
-            higher_is_better=HIGHER_IS_BETTER[measure],
-        )
+        competing = {
+            method: values
+            for method, values in scores.items()
+            if method not in outside and plan.level != "quick"
+        }
+        p_values = beside_best(competing, higher_is_better=HIGHER_IS_BETTER[measure])
         left_out = set() if self.cross_validated else {"std", "published_std"}
         left_out |= {"published", "published_std", "difference"} if published is None else set()
         records = []
@@ -247,8 +269,10 @@ class Comparison:
                 **spread(values),
                 "published": known.get("mean"), "published_std": known.get("std"),
                 "difference": difference(float(values.mean()), known.get("mean")),
-                "bold": method in bold and plan.level != "quick",
-                "settings_tried": len(compared.grids[plan.level]), "setting": chosen[method],
+                "p_value": p_values.get(method), "p_holm": None,
+                "bold": p_values.get(method, 1.0) is None,
+                "settings_tried": len(self.settings(plan, results, name, method, tuned_by)),
+                "setting": chosen[method],
             }  # fmt: skip
             records.append({key: each for key, each in record.items() if key not in left_out})
         return records
@@ -281,6 +305,29 @@ class Comparison:
         return [f"Not finished, and so left out: {listed}."] if listed else []
 
 
+@cache
+def made_units(
+    task: Callable[[Unit], Values],
+    name: str,
+    draws: tuple[int, ...],
+    method: str,
+    setting: str,
+    n_folds: int,
+    seed: int,
+) -> tuple[tuple[Unit, ...], ...]:
+    """Make the units of `Comparison.units_of`, whose setting is JSON here, once for all who ask.
+
+    A page asks for the same units again and again; that they know their keys saves minutes.
+    """
+    return tuple(
+        tuple(
+            Unit(task, name, draw, method, json.loads(setting), {}, fold, n_folds, seed)
+            for draw in draws
+        )
+        for fold in (range(n_folds) if n_folds != NONE else [NONE])
+    )
+
+
 def tuning_note(comparison: Comparison, plan: Plan) -> str:
     """Say how many settings each method was tuned over, and on what; for the foot of a table."""
     counts = {each.title: len(each.grids[plan.level]) for each in comparison.methods.values()}
@@ -307,6 +354,14 @@ def dropping_out() -> str:
     return (
         f"A setting that over the folds tried so far is more than {LAG:g} points in all behind the "
         "best drops out; where all were tried to the end, this would have changed no choice."
+    )
+
+
+def trying_neighbours() -> str:
+    """Say how far a grid is widened; for the foot of a table."""
+    return (
+        "Of every method, the settings one step from the best were tried as well, until none of "
+        "them was better: no end of a grid is chosen, but for a context of 0, which is none."
     )
 
 

@@ -78,7 +78,7 @@ def panels(
     return canvas, axes
 
 
-def _legend_below(figure, n_columns):
+def legend_below(figure, n_columns):
     """Put one legend of all panels below them."""
     handles = {}
     for axis in figure.axes:
@@ -153,7 +153,7 @@ def curve_figure(
                 axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
                 axis.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
                 axis.yaxis.set_minor_formatter(NullFormatter())
-        _legend_below(figure, 4)
+        legend_below(figure, 4)
         return figure
 
     return Figure(name, title, draw)
@@ -201,7 +201,7 @@ def comparison_figure(
             axis.set_ylim(len(group) - 0.5, -0.5)
             axis.grid(axis="x", color="#dddddd", linewidth=0.7)
             axis.set(title=data, xlabel=x_label)
-        _legend_below(figure, 2)
+        legend_below(figure, 2)
         return figure
 
     return Figure(name, title, draw)

@@ -67,6 +67,10 @@ class Ledger(ledger.Ledger):
         """Return whether other sources than these have done a unit."""
         return is_stale(self._records[unit.key])
 
+    def version(self, unit: Unit) -> str:
+        """Return the version of the package that has done a unit."""
+        return str(self._records[unit.key]["version"])
+
     def note_on_stale(self, units: Iterable[Unit]) -> str:
         """Return a note on how many of these units other sources have done; empty if none."""
         done = [unit for unit in units if unit in self]
@@ -74,8 +78,8 @@ class Ledger(ledger.Ledger):
         if not n_stale:
             return ""
         return (
-            f"† {n_stale} of {len(done)} units of work were done by other sources of the package "
-            "than these; with `--stale`, they are done anew."
+            f"Sources: {n_stale} of {len(done)} units of work were done by an earlier version of "
+            "the code; with `--stale`, they are done again."
         )
 
     def cpu_seconds(self, units: Iterable[Unit]) -> tuple[float, int]:

@@ -7,7 +7,7 @@ from .additions import LOSSES, is_made, made, scores
 from .ledger import Results
 from .notes import OVER_FOLDS
 from .plan import Plan
-from .statistics import UNTESTED, outcome
+from .statistics import TEST, UNTESTED, outcome
 from .tables import comparison_table, judged_cell
 from .unit import Values
 
@@ -48,8 +48,8 @@ def loss_table(plan: Plan, records: list[Values], family: str) -> Table:
             "For each loss, the encoding of inputs is chosen by the likelihood that the loss "
             "itself gives to held-out bag labels; without distillation, which needs exact "
             "inference. Where label sets are known, all are asked for labels by exact inference. "
-            "In brackets: beside the exact loss, by a paired t-test (two-tailed, 95 %) over the "
-            f"folds of all draws. {OVER_FOLDS} {family} {plan.describe()}.",
+            f"In brackets: beside the exact loss, by {TEST} {OVER_FOLDS} {family} "
+            f"{plan.describe()}.",
             *loss_note(records),
         ],
         row="loss",

@@ -22,6 +22,7 @@ from .data import load_fold, split
 from .ledger import Results
 from .plan import Plan
 from .unit import Unit, Values
+from .widening import Ladders, widened
 
 N_INNER = 2
 #: Instances in a dictionary; more cost more and give little.
@@ -111,11 +112,15 @@ class Variant:
         A single one is not tried, but taken.
     quick : dict
         Entries that all settings have in a first look.
+    ladders : Ladders
+        Along which settings are widened around the best, unless in a first look: see
+        `unbag_reproduce.widening`.
     """
 
     model: str
     settings: list[Values]
     quick: Values = field(default_factory=dict)
+    ladders: Ladders = field(default_factory=dict)
 
     def settings_at(self, level: str) -> list[Values]:
         """Return the settings to choose from; in a first look, every third, and cheaper."""
@@ -157,18 +162,21 @@ class Case:
             n_folds=self.plan.n_folds, seed=self.plan.seed,
         )  # fmt: skip
 
-    def _trials(self, variant: Variant) -> list[list[Unit]]:
-        """List the inner fits of each setting; none where there is one to take."""
-        settings = variant.settings_at(self.plan.level)
-        if len(settings) == 1:
-            return []
-        return [self.inner_units(variant.model, setting) for setting in settings]
+    def settings(self, variant: Variant, results: Results) -> list[Values]:
+        """Return the settings to choose from, as far as the results tell."""
+        given = variant.settings_at(self.plan.level)
+        if self.plan.level == "quick" or len(given) == 1:
+            return given
+        return widened(given, variant.ladders, partial(self._best, variant.model, results))
 
     def choice(self, variant: Variant, results: Results) -> Values | None:
         """Return the setting that the inner folds choose; None as long as they are not done."""
-        settings, fits = variant.settings_at(self.plan.level), self._trials(variant)
-        if not fits:
+        return self._best(variant.model, results, self.settings(variant, results))
+
+    def _best(self, model, results, settings):
+        if len(settings) == 1:
             return settings[0]
+        fits = [self.inner_units(model, setting) for setting in settings]
         if not all(unit in results for units in fits for unit in units):
             return None
         likelihoods = [[results[unit]["log_likelihood"] for unit in units] for units in fits]
@@ -184,8 +192,11 @@ class Case:
         told : str, optional
             One of `MODELS`, to be fitted with the chosen setting as well.
         """
-        fits = [unit for units in self._trials(variant) for unit in units]
-        setting = self.choice(variant, results)
+        settings = self.settings(variant, results)
+        # A single one is taken as it is.
+        tried = settings if len(settings) > 1 else []
+        fits = [unit for each in tried for unit in self.inner_units(variant.model, each)]
+        setting = self._best(variant.model, results, settings)
         if setting is not None:
             fits.append(self.unit(variant.model, setting))
             if told is not None:

@@ -80,6 +80,8 @@ class Study:
         What to know when reading the results, in Markdown.
     comparison : Comparison, optional
         What its tables compare, if that is methods: then single cells can be made anew.
+    drawn : tuple of str
+        Tables whose figures are curves: pages show the curves, and link to the rows.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Study:
     data: tuple[str, ...] = PAPER_DATA
     remarks: str = ""
     comparison: Any = None
+    drawn: tuple[str, ...] = ()
 
 
 def available(names: Sequence[str], console: Console | None = None) -> tuple[str, ...]:

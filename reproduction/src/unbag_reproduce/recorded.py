@@ -35,6 +35,8 @@ class Recorded:
         self._tables: dict[tuple[str, str], list[Values]] = {}
         self._ledgers: dict[str, Ledger] = {}
         self._units: dict[str, list[Unit]] = {}
+        #: What methods reach at some of their settings alone, which takes long to find.
+        self.alone: dict[tuple[str, ...], list[Any]] = {}
         # Every ledger looks into the folders of all experiments.
         self._read: Callable[[Path], dict[str, Values]] = cache(read_records)
 

@@ -5,6 +5,7 @@ Or make single cells of its tables anew, and compare them with what is recorded.
 
 import ast
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +29,8 @@ from .unit import Values
 
 #: The entry on work done anew, in the file that says how results were made.
 CONFIRMED = "confirmed"
+#: That of the machine while work was done.
+LOAD = "load"
 #: Where the repository keeps results, and the page that shows them.
 COMMITTED = Path("docs/results")
 PAGE = Path("docs/reproduction.md")
@@ -87,11 +90,14 @@ def reproduce(
     plan = Plan(names, level, seed)
     ledger = Ledger(out, name, use_stale=not redo_stale)
     n_jobs = 1 if study.timed else n_jobs
+    n_done = 0
     with ledger.writing():
-        while work and run(
-            study.units(plan, ledger), ledger, n_jobs=n_jobs, console=console, title=name
+        while work and (
+            done := run(
+                study.units(plan, ledger), ledger, n_jobs=n_jobs, console=console, title=name
+            )
         ):
-            pass
+            n_done += done
     stale = list(filter(None, [ledger.note_on_stale(study.units(plan, ledger))]))
     made = study.present(plan, ledger)
     if not any(isinstance(each, Table) and each.records for each in made):
@@ -104,12 +110,22 @@ def reproduce(
         for each in made
         if isinstance(each, Figure) or each.records
     ]
-    write(results, Path(out) / name, plan)
+    write(results, Path(out) / name, plan, load=load_of_machine() if n_done else None)
     return results
 
 
-def write(results: Sequence[Table | Figure], folder: Path, plan: Plan) -> None:
-    """Write tables as Markdown and CSV, figures as PNG and SVG, and how they were made."""
+def load_of_machine() -> float | None:
+    """Return how many programs wanted a core in the last minutes; None where nobody counts."""
+    return round(os.getloadavg()[2], 1) if hasattr(os, "getloadavg") else None
+
+
+def write(
+    results: Sequence[Table | Figure], folder: Path, plan: Plan, load: float | None = None
+) -> None:
+    """Write tables as Markdown and CSV, figures as PNG and SVG, and how they were made.
+
+    `load` is that of the machine while the work was done, if any was; else what was kept stays.
+    """
     make_folder(folder)
     for each in results:
         if isinstance(each, Figure):
@@ -121,8 +137,10 @@ def write(results: Sequence[Table | Figure], folder: Path, plan: Plan) -> None:
     }  # fmt: skip
     if (folder / ABOUT).exists():
         before, kept = read_plan(folder)
-        if before == plan and CONFIRMED in kept:
-            about[CONFIRMED] = kept[CONFIRMED]
+        if before == plan:
+            about |= {key: kept[key] for key in (CONFIRMED, LOAD) if key in kept}
+    if load is not None:
+        about[LOAD] = load
     write_tables(tables, folder, about)
 
 
@@ -165,8 +183,8 @@ class Cell:
 
 
 def with_cells() -> list[str]:
-    """Return the names of the experiments that `remake_cells` can make cells of anew."""
-    return [name for name in STUDIES if find_study(name).comparison]
+    """Return the names of the experiments whose figures can be made anew alone: all of them."""
+    return list(STUDIES)
 
 
 def remake_cells(
@@ -178,6 +196,8 @@ def remake_cells(
     out: str | Path = COMMITTED,
 ) -> list[Cell]:
     """Make what the tables of an experiment say of one method on one data set anew.
+
+    `unbag_reproduce.cells.remake` does so for all records of all experiments; this one knows folds.
 
     Parameters
     ----------
@@ -199,7 +219,8 @@ def remake_cells(
     """
     comparison = find_study(study).comparison
     if comparison is None:
-        raise ValueError(f"{study} does not compare methods; {', '.join(with_cells())} do.")
+        comparing = ", ".join(name for name in STUDIES if find_study(name).comparison)
+        raise ValueError(f"{study} does not compare methods; {comparing} do.")
     folder = Path(out) / study
     plan, about = read_plan(folder)
     titles = {key: compared.title for key, compared in comparison.methods.items()}

@@ -16,9 +16,11 @@ from .comparison import Comparison, fit_and_measure
 from .data import load_fold
 from .nested import DICTIONARY
 from .unit import Unit, Values
+from .widening import ALPHAS, CONTEXTS, WIDTHS
 
-CONTEXTS = [0.0, 0.5, 1.0]
-WIDTHS = [0.25, 0.5, 1.0]
+#: Contexts and widths to begin with.
+FIRST_CONTEXTS = [0.0, 0.5, 1.0]
+FIRST_WIDTHS = [0.25, 0.5, 1.0]
 
 
 def with_context_and_kernel(
@@ -63,8 +65,8 @@ def rival(
     kind: Callable[..., Any],
     linear: list[Values],
     kernel: list[Values],
-    kernel_contexts: Sequence[float] = CONTEXTS,
-    widths: Sequence[float] = WIDTHS,
+    kernel_contexts: Sequence[float] = FIRST_CONTEXTS,
+    widths: Sequence[float] = FIRST_WIDTHS,
 ) -> Method:
     """Return a method whose settings are all contexts and widths with all of its own.
 
@@ -78,7 +80,7 @@ def rival(
     kernel_contexts, widths : sequence of float
         The contexts that are tried with a kernel, and its widths.
     """
-    without = [{"context": context, **own} for context in CONTEXTS for own in linear]
+    without = [{"context": context, **own} for context in FIRST_CONTEXTS for own in linear]
     within = [
         {"context": context, "width": width, **own}
         for context in kernel_contexts
@@ -100,6 +102,7 @@ FAST_SETTINGS = [
     {"n_epochs": 30, "n_concepts": 1, "divisor": 0.3},
 ]
 BOUND_ALPHAS = [0.01, 0.1, 1.0, 10.0]
+IN_CONTEXT_AND_KERNEL = {"context": CONTEXTS, "width": WIDTHS}
 
 
 def fold(unit: Unit) -> dict[str, float]:
@@ -141,4 +144,18 @@ RIVALS = Comparison(
     },
     tuned_by=("inductive_accuracy",),
     racing=True,
+    ladders={
+        "sim": {**IN_CONTEXT_AND_KERNEL, "alpha": ALPHAS},
+        "mimlfast": {
+            **IN_CONTEXT_AND_KERNEL,
+            "n_epochs": (3, 10, 30, 100, 300, 1000, 3000),
+            "n_dimensions": (100, 200, 400, 800),
+            "divisor": (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0),
+        },
+        "lsbcmm": {
+            **IN_CONTEXT_AND_KERNEL,
+            "variance": (0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6),
+        },
+        "slr": {**IN_CONTEXT_AND_KERNEL, "alpha": ALPHAS},
+    },
 )

@@ -1,10 +1,9 @@
 """Tests of differences, and what is left of them when there are many."""
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.stats import ttest_ind_from_stats
+from scipy.stats import t
 
-from unbag.model_selection.statistics import SIGNIFICANT
+from unbag.model_selection.statistics import SIGNIFICANT, fold_variance_factor, holm
 
 from .unit import Values
 
@@ -22,40 +21,23 @@ def p_value_beside_published(values: np.ndarray, mean: float, std: float) -> flo
         as there are folds.
     mean, std : float
         Published, over `PUBLISHED_FOLDS` folds.
+
+    Notes
+    -----
+    Training sets overlap, so both variances are corrected as those of paired tests are.
     """
-    within = float(np.sqrt(values.var(axis=0, ddof=1).mean()))
-    found = ttest_ind_from_stats(
-        values.mean(), within, len(values), mean, std, PUBLISHED_FOLDS, equal_var=False
+    variances = [
+        fold_variance_factor(n_folds) * variance
+        for n_folds, variance in (
+            (len(values), float(values.var(axis=0, ddof=1).mean())), (PUBLISHED_FOLDS, std**2),
+        )
+    ]  # fmt: skip
+    freedom = sum(variances) ** 2 / sum(
+        variance**2 / (n_folds - 1)
+        for variance, n_folds in zip(variances, (len(values), PUBLISHED_FOLDS), strict=True)
     )
-    return float(found.pvalue)
-
-
-def holm(p_values: ArrayLike) -> np.ndarray:
-    """Correct the p-values of a family of tests, by Holm's method.
-
-    Where those of at most 0.05 are believed, the chance that any of them is wrong is at most 0.05.
-
-    Parameters
-    ----------
-    p_values : array-like of shape (n_tests,)
-
-    Returns
-    -------
-    ndarray of shape (n_tests,)
-        The smallest times the number of tests, the next times one less, and so on; never below
-        that of a smaller one, nor above 1.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
-    [0.03, 0.06, 0.06]
-    """
-    p_values = np.asarray(p_values, dtype=float)
-    order = np.argsort(p_values)
-    steps = np.arange(len(p_values), 0, -1) * p_values[order]
-    corrected = np.empty_like(p_values)
-    corrected[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-    return corrected
+    distance = abs(float(values.mean()) - mean) / np.sqrt(sum(variances))
+    return float(2 * t.sf(distance, freedom))
 
 
 def outcome(gain: float, p_value: float) -> Values:
@@ -70,6 +52,11 @@ def outcome(gain: float, p_value: float) -> Values:
     return {"p_value": p_value, "p_holm": None, "verdict": "better" if gain > 0 else "worse"}
 
 
+#: How ours are tested beside others that did the same folds, for the foot of a table.
+TEST = (
+    "a paired t-test (two-tailed, 95 %) whose units are folds, means over all draws, with the "
+    "correction of Nadeau and Bengio."
+)
 #: The same entries, where nothing was tested.
 UNTESTED: Values = {"p_value": None, "p_holm": None, "verdict": None}
 

@@ -113,7 +113,7 @@ def test_an_e_step_over_some_of_the_bags(toy):
 
 
 def test_end_to_end(toy, tmp_path, monkeypatch):
-    table, times, over_n, *figures = reproduce(
+    table, times, shares, over_n, *figures = reproduce(
         "complexity", ["letter-frost"], level="quick", out=tmp_path
     )
     counts = {record["steps"]: record for record in table.records}
@@ -123,6 +123,12 @@ def test_end_to_end(toy, tmp_path, monkeypatch):
     assert counts["dense: 2ᵏ n"]["published"] is None
     assert [record["method"] for record in times.records] == list(complexity.TIMED.values())
     assert all(record["milliseconds"] > 0 for record in times.records)
+    assert {each["inference"] for each in shares.records} == {"forward", "FAST", "unbag"}
+    for inference in ("forward", "FAST", "unbag"):
+        parts = [each for each in shares.records if each["inference"] == inference]
+        assert [each["part"] for each in parts] == ["E-step", "gradient", "line search", "rest"]
+        assert all(each["seconds"] > 0 for each in parts)
+        assert sum(each["percent"] for each in parts) == pytest.approx(100)
     assert {each["instances"] for each in over_n.records} == {8, 32}
     assert {each["method"] for each in over_n.records} == {"forward", "FAST", "unbag"}
     assert all(each["microseconds"] > 0 for each in over_n.records)

@@ -20,14 +20,15 @@ def reproduce(
         str,
         typer.Argument(
             help="An experiment; 'list' names them, 'all' makes every one. 'page' writes the page "
-            "of committed results, and 'cell' makes one of their cells anew, where methods are "
-            "compared."
+            "of committed results, 'cell' makes one of their cells anew, and 'benchmark' measures "
+            "a method of your own."
         ),
     ],
     cell: Annotated[
         list[str] | None,
         typer.Argument(
-            help="For 'cell': an experiment, a data set, a method and, if you like, a fold.",
+            help="For 'cell': an experiment and words of its tables, such as a data set and a "
+            "method; where methods are compared, also a fold.",
             show_default=False,
         ),
     ] = None,
@@ -63,6 +64,27 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
+    estimator: Annotated[
+        str | None,
+        typer.Option(
+            help="For 'benchmark': module:factory of an estimator, such as mine:Model.",
+            show_default=False,
+        ),
+    ] = None,
+    predictions: Annotated[
+        Path | None,
+        typer.Option(
+            help="For 'benchmark': a CSV or Parquet file of predictions to measure.",
+            show_default=False,
+        ),
+    ] = None,
+    folds: Annotated[
+        Path | None,
+        typer.Option(
+            help="For 'benchmark': write data and folds to this folder, for other programs.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: o.Json = False,
 ) -> None:
     """Make a table or figure of the paper, or one of ours, beside the published figures.
@@ -75,4 +97,5 @@ def reproduce(
     require("unbag_reproduce.command").reproduce(
         name, cell or [], data=data, level=level_of(quick, full), n_jobs=jobs, seed=seed,
         output=output, page=page, redo_stale=stale, work=not tables, n_confirmed=confirm,
+        estimator=estimator, predictions=predictions, folds=folds,
     )  # fmt: skip

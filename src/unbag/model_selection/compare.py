@@ -15,7 +15,6 @@ from unbag._extras import require
 from unbag._files import check, check_outputs
 from unbag._machine import describe_machine, versions
 from unbag._messages import argument
-from unbag.estimators import ORLogisticRegression
 from unbag.io import BagTable, Roles, read
 from unbag.labels import digest_of
 
@@ -24,13 +23,19 @@ from .ledger import Ledger, Values, Work
 from .methods import (
     BOUNDS,
     METHODS,
-    PENALISED,
     WITH_PROBABILITIES,
     Method,
-    levels,
     n_folds_at,
 )
-from .statistics import HIGHER_IS_BETTER, best_methods, best_setting, spread, words
+from .statistics import (
+    BOLD,
+    HIGHER_IS_BETTER,
+    beside_best,
+    best_setting,
+    spread,
+    with_bold,
+    words,
+)
 from .tables import ABOUT, Table, comparison_table, write_tables
 from .work import check_process_count, run
 
@@ -39,8 +44,6 @@ ALWAYS = ("mlr", "unbag", "sim", "mimlfast", "lsbcmm", "mimlsvm", "mimlnn")
 WITH_INSTANCE_LABELS = ("slr", "dummy")
 #: Settings of one method that are tried at level "standard": who compares has no week for it.
 MOST_SETTINGS = 12
-#: What `unbag.ORLogisticRegression` has where nothing is said.
-USERS_DEFAULT = {name: ORLogisticRegression().get_params()[name] for name in PENALISED}
 #: What chooses among the settings of a method.
 TUNED_BY = "hamming_loss"
 
@@ -123,11 +126,13 @@ def compare(
         units = [trial for tried in trials.values() for folds in tried for trial in folds]
         run(units, ledger, n_jobs=n_jobs, console=console, title="compare")
     chosen = {name: best_trials(tried, ledger) for name, tried in trials.items()}
-    records = [
-        {"data": path.name, **record}
-        for measure in HIGHER_IS_BETTER
-        for record in measure_records(measure, compared, chosen, ledger, level)
-    ]
+    records = with_bold(
+        [
+            {"data": path.name, **record}
+            for measure in HIGHER_IS_BETTER
+            for record in measure_records(measure, compared, chosen, ledger, level)
+        ]
+    )
     result = comparison_table(
         "compare",
         f"{path.name}: methods compared (%)",
@@ -135,8 +140,7 @@ def compare(
         [
             "Accuracies and average precision are better high, the others low. Each method is at "
             "the setting of its best Hamming loss on these same folds, which flatters methods of "
-            "many settings. Bold: the best, and what a paired t-test (two-tailed, 95 %) over the "
-            f"folds does not tell from it. {n_folds} folds; {level} grids; seed {seed}."
+            f"many settings. {BOLD} {n_folds} folds; {level} grids; seed {seed}."
         ],
         row="method",
         column=lambda record: words(record["measure"]),
@@ -222,20 +226,21 @@ def measure_records(
     results: Ledger,
     level: str,
 ) -> list[Values]:
-    """Return a record for each method that has a measure; in a first look none is bold."""
+    """Return a record for each method that has a measure; in a first look nothing is tested."""
     scores = {
         name: scores_of(measure, trials, results)
         for name, trials in chosen.items()
         if measure in results[trials[0]]
     }
-    bold = best_methods(
-        {name: values for name, values in scores.items() if name not in BOUNDS},
-        higher_is_better=HIGHER_IS_BETTER[measure],
-    )
+    competing = {
+        name: values for name, values in scores.items() if name not in BOUNDS and level != "quick"
+    }
+    p_values = beside_best(competing, higher_is_better=HIGHER_IS_BETTER[measure])
     return [
         {
             "method": compared[name].title, "measure": measure, **spread(values),
-            "bold": name in bold and level != "quick",
+            "p_value": p_values.get(name), "p_holm": None,
+            "bold": p_values.get(name, 1.0) is None,
             "settings_tried": len(compared[name].grids[level]), "setting": chosen[name][0].setting,
         }
         for name, values in scores.items()
@@ -249,10 +254,9 @@ def compared_method(name: str) -> Method:
     threshold of 0.5, as users get it by default.
     """
     method = METHODS[name]
-    if name == "unbag":
-        return replace(method, title="MLR, unbag's default", grids=levels([USERS_DEFAULT]))
     grids = method.grids | {"standard": thinned(method.grids["standard"], MOST_SETTINGS)}
-    if name in WITH_PROBABILITIES:
+    # Those of unbag's default are its own already.
+    if name in WITH_PROBABILITIES and name != "unbag":
         grids = {
             level: [{**setting, "threshold": 0.5} for setting in settings]
             for level, settings in grids.items()

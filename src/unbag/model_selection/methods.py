@@ -84,6 +84,8 @@ def levels(
 PUBLISHED_STEPS: Values = {"solver": "em", "max_iter": 50, "tol": 0.0}
 # Our own model and bound, with a penalty.
 PENALISED: Values = {"max_iter": 100, "tol": 1e-7, "threshold": "union"}
+#: What `unbag.ORLogisticRegression` has of these where nothing is said.
+USERS_DEFAULT: Values = {name: ORLogisticRegression().get_params()[name] for name in PENALISED}
 penalised_model: Callable[..., ORLogisticRegression] = partial(ORLogisticRegression, **PENALISED)
 penalised_bound: Callable[..., SupervisedLogisticRegression] = partial(
     SupervisedLogisticRegression, **PENALISED
@@ -160,7 +162,7 @@ def with_more_steps(method: str, title: str, build: Callable[..., Any]) -> dict[
 METHODS = {
     "mlr": Method("MLR", published_model, NOTHING),
     **with_more_steps("mlr", "MLR", published_model),
-    "unbag": Method("MLR, alpha 1, by L-BFGS", penalised_model, NOTHING),
+    "unbag": Method("MLR, unbag's default", penalised_model, levels([USERS_DEFAULT])),
     "network": Method("network, unbag's default", network, NOTHING),
     "sim": Method("SIM", SIM, levels(grid(alpha=SIM_ALPHAS), quick=grid(alpha=[1e-3, 1e-2]))),
     "mimlfast": Method(

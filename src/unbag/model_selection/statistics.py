@@ -1,10 +1,10 @@
 """Measures over folds: their means and deviations, the best setting, and which methods are best."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import ttest_rel
+from scipy.stats import t
 
 from .ledger import Values
 
@@ -73,26 +73,72 @@ def spread(values: ArrayLike) -> Values:
 def paired_p_value(some: ArrayLike, others: ArrayLike) -> float:
     """Return the p-value of a paired t-test, two-tailed, of measures of the same folds.
 
-    Where data are drawn several times, pairs are of the same fold of the same draw. Differences
-    without spread are no matter of a test: 1 if they are zero, else 0.
+    Folds are the units: where data are drawn several times, the difference on a fold is its mean
+    over draws. Training sets of a cross-validation overlap, so the variance is corrected as Nadeau
+    and Bengio do: by 1/n + 1/(n - 1) in place of 1/n, for n folds. Differences without spread are
+    no matter of a test: 1 if they are zero, else 0.
+
+    Parameters
+    ----------
+    some, others : array-like of shape (n_folds,) or (n_folds, n_draws)
 
     Examples
     --------
     >>> round(paired_p_value([70, 72, 71], [69, 69, 69]), 3)
-    0.074
+    0.16
     """
-    some, others = np.ravel(some), np.ravel(others)
-    differences = some - others
+    differences = np.asarray(some, dtype=float) - np.asarray(others, dtype=float)
+    differences = differences.reshape(len(differences), -1).mean(axis=1)
     if np.allclose(differences, differences[0]):
         return float(np.allclose(differences, 0))
-    return float(ttest_rel(some, others).pvalue)
+    n_folds = len(differences)
+    error = np.sqrt(fold_variance_factor(n_folds) * differences.var(ddof=1))
+    return float(2 * t.sf(abs(differences.mean()) / error, n_folds - 1))
 
 
-def best_methods(scores: Mapping[str, ArrayLike], *, higher_is_better: bool = True) -> set[str]:
-    """Find the best method, and those that a paired t-test cannot tell from it.
+def fold_variance_factor(n_folds: int) -> float:
+    """Return by what the variance of single folds is multiplied, for that of their mean.
 
-    Two-tailed, at 95 %, over the folds: the paper's rule for bold. Where data are drawn several
-    times, pairs are of the same fold of the same draw.
+    That of Nadeau and Bengio: 1/n, and the test bags per training bag of a cross-validation.
+
+    Examples
+    --------
+    >>> round(fold_variance_factor(10), 3)
+    0.211
+    """
+    return 1 / n_folds + 1 / (n_folds - 1)
+
+
+def holm(p_values: ArrayLike) -> np.ndarray:
+    """Correct the p-values of a family of tests, by Holm's method.
+
+    Where those of at most 0.05 are believed, the chance that any of them is wrong is at most 0.05.
+
+    Parameters
+    ----------
+    p_values : array-like of shape (n_tests,)
+
+    Returns
+    -------
+    ndarray of shape (n_tests,)
+        The smallest times the number of tests, the next times one less, and so on; never below
+        that of a smaller one, nor above 1.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    p_values = np.asarray(p_values, dtype=float)
+    order = np.argsort(p_values)
+    steps = np.arange(len(p_values), 0, -1) * p_values[order]
+    corrected = np.empty_like(p_values)
+    corrected[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return corrected
+
+
+def beside_best(scores: Mapping[str, ArrayLike], *, higher_is_better: bool = True) -> Values:
+    """Return the p-value of each method against the best one, which itself has None.
 
     Parameters
     ----------
@@ -100,18 +146,55 @@ def best_methods(scores: Mapping[str, ArrayLike], *, higher_is_better: bool = Tr
 
     Examples
     --------
-    >>> best = best_methods({"a": [70, 72, 71], "b": [71, 71, 71], "c": [50, 52, 50]})
-    >>> sorted(best)
-    ['a', 'b']
+    >>> found = beside_best({"a": [70, 72, 74], "b": [70, 72, 74], "c": [50, 53, 50]})
+    >>> {name: p if p is None else round(p, 3) for name, p in found.items()}
+    {'a': None, 'b': 1.0, 'c': 0.013}
     """
     if not scores:
-        return set()
-    scores = {name: np.ravel(values) for name, values in scores.items()}
+        return {}
     sign = 1 if higher_is_better else -1
-    best = max(scores, key=lambda name: sign * scores[name].mean())
-
+    best = max(scores, key=lambda name: sign * np.asarray(scores[name], dtype=float).mean())
     return {
-        name
+        name: None if name == best else paired_p_value(values, scores[best])
         for name, values in scores.items()
-        if paired_p_value(values, scores[best]) > SIGNIFICANT
     }
+
+
+def with_bold(records: Sequence[Values]) -> list[Values]:
+    """Make bold what cannot be told from the best, by the tests of a whole table.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        ``p_value``, as `beside_best` has it; ``bold``, whether it is the best; and ``p_holm``.
+
+    Returns
+    -------
+    list of dict
+        The same with ``p_holm``, corrected by `holm` over all tests of the records. Those where it
+        is above 0.05 are bold, too.
+
+    Examples
+    --------
+    >>> records = [{"p_value": None, "bold": True}, {"p_value": 0.03, "bold": False}]
+    >>> [record["bold"] for record in with_bold(records)]
+    [True, False]
+    >>> [record["bold"] for record in with_bold([*records, *records])]
+    [True, True, True, True]
+    """
+    family = [each["p_value"] for each in records if each["p_value"] is not None]
+    corrected = iter(holm(family).tolist())
+    found = []
+    for record in records:
+        p_holm = None if record["p_value"] is None else next(corrected)
+        is_tied = p_holm is not None and p_holm > SIGNIFICANT
+        found.append({**record, "p_holm": p_holm, "bold": record["bold"] or is_tied})
+    return found
+
+
+#: What bold means, for the foot of a table.
+BOLD = (
+    "Bold: the best, and what a paired t-test (two-tailed, 95 %) does not tell from it. Folds are "
+    "its units, with the correction of Nadeau and Bengio; p-values are corrected by Holm's method "
+    "over all tests of the table."
+)

@@ -8,6 +8,7 @@ from unbag_reproduce.plan import Study
 STUDIES = {
     "datasets": "datasets",
     "inductive": "inductive",
+    "guesses": "guesses",
     "convergence": "convergence",
     "transductive": "transductive",
     "training-size": "training_size",
@@ -22,6 +23,7 @@ STUDIES = {
     "stability": "stability",
     "distances": "distances",
     "partitions": "partitions",
+    "wider": "wider",
 }
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from unbag_reproduce import (
     BAG_MEASURES,
+    BOLD,
     Comparison,
     Figure,
     Plan,
@@ -24,6 +25,7 @@ from unbag_reproduce import (
     record_cell,
     some_methods,
     tuning_note,
+    with_bold,
     words,
 )
 from unbag_reproduce.notes import OVER_FOLDS, at_best, choice_note
@@ -54,30 +56,30 @@ TUNED_BY = {"measure": "each measure", "hamming": "Hamming loss"}
 
 def bag_table(plan: Plan, ledger: Results, tuned_by: str) -> Table:
     """Make the table of all measures on all data sets."""
-    records = [
-        record
-        for name in plan.data
-        for measure in BAG_MEASURES
-        for record in COMPARISON.records(
-            plan, ledger, name, measure,
-            tuned_by=measure if tuned_by == "measure" else "hamming_loss",
-            published=lambda name, method, measure=measure: published_figure(
-                "bag-level", name, method, measure
-            ),
-            labels={"tuned_by": TUNED_BY[tuned_by]},
-        )
-    ]  # fmt: skip
+    records = with_bold(
+        [
+            record
+            for name in plan.data
+            for measure in BAG_MEASURES
+            for record in COMPARISON.records(
+                plan, ledger, name, measure,
+                tuned_by=measure if tuned_by == "measure" else "hamming_loss",
+                published=lambda name, method, measure=measure: published_figure(
+                    "bag-level", name, method, measure
+                ),
+                labels={"tuned_by": TUNED_BY[tuned_by]},
+            )
+        ]
+    )  # fmt: skip
     return comparison_table(
         f"bag-level-{tuned_by}",
         f"Measures of bag label sets (%), tuned by {TUNED_BY[tuned_by]}",
         records,
         [
             "In brackets: published, and the difference. Average precision is better high, the "
-            "others low; coverage is divided by the number of classes. Bold: the best, and what a "
-            "paired t-test (two-tailed, 95 %) over the folds of all draws does not tell from it; "
-            "SLR, the dummy, more steps than published and alpha 1 by L-BFGS stay outside. "
-            f"{OVER_FOLDS} {tuning_note(COMPARISON, plan)} {choice_note(COMPARISON, plan)} "
-            f"{plan.describe()}.",
+            f"others low; coverage is divided by the number of classes. {BOLD} SLR, the dummy, "
+            f"more steps than published and unbag's default stay outside. {OVER_FOLDS} "
+            f"{tuning_note(COMPARISON, plan)} {choice_note(COMPARISON, plan)} {plan.describe()}.",
             *draw_note(records),
             *(unit_length_note(plan, ledger) if tuned_by == "measure" else []),
             *COMPARISON.missing(plan, ledger),

@@ -209,6 +209,7 @@ STUDY = Study(
     "instance accuracy and likelihood over the number of steps of a fit",
     units=units,
     present=present,
+    drawn=("convergence-accuracy",),
     remarks="""\
 The paper fixes 50 iterations because the objective "stabilizes". In ours it has gone about four
 fifths of the way by then, on all data sets. What is left of the way changes little on MSRC v2. On

@@ -226,6 +226,7 @@ STUDY = Study(
     "accuracy and time of the kernel version with a smaller dictionary",
     units=units,
     present=present,
+    drawn=("dictionary-accuracy", "dictionary-time"),
     timed=True,
     data=SHORTCUT_DATA,
 )

@@ -4,7 +4,7 @@ Every method is fitted to the training bags of each fold; each rival is reported
 with the best mean over the test folds, by instance accuracy or by Hamming loss.
 """
 
-from unbag_reproduce import Comparison, fold, some_methods
+from unbag_reproduce import BOLD, Comparison, fold, some_methods
 from unbag_reproduce.accuracy import accuracy_study
 
 STUDY = accuracy_study(
@@ -30,10 +30,9 @@ STUDY = accuracy_study(
     labels="not known",
     figure_title="Instance accuracy on new bags",
     note=(
-        "In brackets: published, and the difference. Bold: the best, and what a paired t-test "
-        "(two-tailed, 95 %) over the folds of all draws does not tell from it. SLR sees instance "
-        "labels, the dummy nothing; more steps than published and alpha 1 by L-BFGS are not "
-        "the paper's: they stay outside."
+        f"In brackets: published, and the difference. {BOLD} SLR sees instance labels, the dummy "
+        "nothing; more steps than published and unbag's default are not the paper's: they stay "
+        "outside."
     ),
     remarks="""\
 MLR and SLR take 50 gradient steps, as the paper does for MLR; it does not say how SLR was fitted.
@@ -42,7 +41,7 @@ On HJA both fall short of its figures then; with 200 steps both come within a po
 steps seem to go less far than the paper's. Why is an open question: the paper names backtracking,
 but neither its constants, nor how features were scaled, nor where a fit starts. On the letters 200
 steps change a point at most, and a solver that goes all the way loses 6 to 8 points; why single
-figures differ there is listed [above](#what-differs-and-why).
+figures differ there is listed [by itself](#differences).
 
 MIMLfast's grid is as published, and the ten epochs are its authors'; which scale its features had
 is not known, so either is tried. SIM has no published code: it is rebuilt from its description, and

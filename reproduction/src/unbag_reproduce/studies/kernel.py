@@ -25,6 +25,7 @@ from unbag.estimators import (
 from unbag.pipeline import BagPipeline
 from unbag.preprocessing import OnInstances, RBFDictionary
 from unbag_reproduce import (
+    BOLD,
     BOUNDS,
     METHODS,
     Comparison,
@@ -50,6 +51,7 @@ from unbag_reproduce import (
     published_figure,
     some_methods,
     tuning_note,
+    with_bold,
 )
 from unbag_reproduce.notes import at_published_alphas, sim_note
 
@@ -196,23 +198,24 @@ def timed_units(plan: Plan, ledger: Results, name: str, method: str) -> list[lis
 
 def accuracy_table(plan: Plan, ledger: Results) -> Table:
     """Make the table of accuracies."""
-    records = [
-        record
-        for name in plan.data
-        for record in COMPARISON.records(
-            plan, ledger, name, "inductive_accuracy", tuned_by="inductive_accuracy",
-            published=lambda *of: published_figure("kernel", *of), outside=BOUNDS,
-            labels={"measure": "inductive accuracy"},
-        )
-    ]  # fmt: skip
+    records = with_bold(
+        [
+            record
+            for name in plan.data
+            for record in COMPARISON.records(
+                plan, ledger, name, "inductive_accuracy", tuned_by="inductive_accuracy",
+                published=lambda *of: published_figure("kernel", *of), outside=BOUNDS,
+                labels={"measure": "inductive accuracy"},
+            )
+        ]
+    )  # fmt: skip
     return comparison_table(
         "kernel",
         "Instance accuracy (%) of kernel versions, bag labels not known",
         records,
         [
-            "In brackets: published, and the difference. Bold: the best, and what a paired t-test "
-            "(two-tailed, 95 %) over the folds of all draws does not tell from it; SLR and the "
-            "dummy stay outside. Kernel widths s tried: "
+            f"In brackets: published, and the difference. {BOLD} SLR and the dummy stay outside. "
+            "Kernel widths s tried: "
             f"{', '.join(map(str, WIDTHS[plan.level]))}, as published. All training instances are "
             f"the dictionary; its columns are standardised. {tuning_note(COMPARISON, plan)} "
             f"{plan.describe()}.",

@@ -286,6 +286,7 @@ STUDY = Study(
     "accuracy and time when the most expensive bags are left out",
     units=units,
     present=present,
+    drawn=("pruning-accuracy", "pruning-time"),
     timed=True,
     data=SHORTCUT_DATA,
 )

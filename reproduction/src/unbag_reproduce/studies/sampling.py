@@ -139,6 +139,7 @@ STUDY = Study(
         plan, "stochastic", "sample_fraction", PERCENTS[plan.level]
     ),
     present=present,
+    drawn=("sampling-accuracy", "sampling-time"),
     timed=True,
     data=SHORTCUT_DATA,
 )

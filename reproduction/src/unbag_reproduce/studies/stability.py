@@ -299,5 +299,6 @@ STUDY = Study(
     "errors of E-steps, the published ones among them, under confident priors",
     units=units,
     present=present,
+    drawn=("stability",),
     data=(),
 )

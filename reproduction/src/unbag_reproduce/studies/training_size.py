@@ -324,4 +324,5 @@ STUDY = Study(
     "instance accuracy over the share of bags for training, with and without a penalty",
     units=units,
     present=present,
+    drawn=("training-size",),
 )

@@ -20,8 +20,8 @@ STUDY = accuracy_study(
     figure_title="Instance accuracy, bag labels known",
     note=(
         "In brackets: published, and the difference. Bold: the best; more steps than published, "
-        "alpha 1 by L-BFGS and the dummy are left aside; one fit to all bags, so there is nothing "
-        "to test."
+        "unbag's default and the dummy are left aside. There is one fit to all bags, so nothing "
+        "can be tested."
     ),
     remarks="""\
 The paper does not say on what the Hamming loss was measured that tuned its second table; here it

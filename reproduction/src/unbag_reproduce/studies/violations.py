@@ -322,6 +322,7 @@ STUDY = Study(
     "instance accuracy where bag labels were added or removed in training",
     units=units,
     present=present,
+    drawn=("violations-added", "violations-removed"),
     data=("hja-union", "msrcv2", "letter-carroll", "letter-frost"),
     remarks="""\
 A rate that is learnt, where it is the rate of what is wrong, does no worse in these tables than

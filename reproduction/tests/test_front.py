@@ -1,0 +1,121 @@
+"""The first page: what guesses are worth, what is open, and what networks reach elsewhere."""
+
+import json
+import sys
+
+import pytest
+
+from made_results import figure, make_results
+from unbag_reproduce import find_study, reproduce
+from unbag_reproduce.differences import all_findings
+from unbag_reproduce.elsewhere import KEPT, other_data_section
+from unbag_reproduce.front import best_rivals, cells_figure, front_page, open_points, six_rows
+from unbag_reproduce.page import how_timed
+from unbag_reproduce.recorded import Recorded
+from unbag_reproduce.reproduce import ABOUT, LOAD
+from unbag_reproduce.worth import guesses, guesses_section
+
+
+def test_a_guess_is_listed_with_what_it_is_worth_once_that_is_measured(tmp_path):
+    assert guesses_section(Recorded(tmp_path)) == ""
+    records = [
+        {"data": "hja-union", "method": method, "scaling": scaling, "ours": ours}
+        for method, figures in (("MLR", (70.7, 51.7, 25.6)), ("SLR", (72.7, 60.9, 25.7)))
+        for scaling, ours in zip(
+            ("standardised", "from zero to one", "as they are"), figures, strict=True
+        )
+    ]
+    make_results(tmp_path, "guesses", data=("hja-union",), guesses_scaling=records)
+    (found,) = guesses(Recorded(tmp_path))
+    assert found.worth == (
+        "from zero to one: MLR HJA -19.0 (SLR -12 to -12); as they are: MLR HJA -45.1 "
+        "(SLR -47 to -47)"
+    )
+
+
+def test_the_best_rival_is_named_beside_the_best_published_one(tmp_path):
+    rivals = [figure("SIM", 48.0, 46.7), figure("MIMLfast", 47.0, 47.6), figure("SLR", 60.0, 60.2)]
+    make_results(tmp_path, "inductive", inductive_accuracy=rivals)
+    helped = [figure("SIM, context", 61.0), figure("MIMLfast, kernel", 52.0)]
+    make_results(tmp_path, "beyond", beyond_rivals=helped)
+    assert best_rivals(Recorded(tmp_path)) == {"msrcv2": "SIM 61.0 (MIMLfast 47.6)"}
+
+
+def test_the_table_has_six_rows_and_says_what_tests_tell(tmp_path):
+    plain = [figure("MLR", 54.0, 54.8), figure("SIM", 48.0, 46.7), figure("SLR", 60.0, 60.2)]
+    make_results(tmp_path, "inductive", inductive_accuracy=plain)
+    make_results(tmp_path, "kernel", kernel=[figure("MLR", 60.0, 61.0)])
+    rows = ("penalty, context, kernel", "network, encoding and distillation chosen")
+    ours = [
+        {"data": "msrcv2", "variant": row, "ours": 70.0, "best_published": 61.0} for row in rows
+    ]
+    tests = [
+        figure("SIM, context", 61.0),
+        figure(rows[0], 70.0, verdict="tied"),
+        figure(rows[1], 70.0, verdict="better"),
+    ]
+    make_results(tmp_path, "beyond", beyond_accuracy=ours, beyond_rivals=tests)
+    text = six_rows(Recorded(tmp_path))
+    assert text.count("\n| ") == 7
+    assert "| MLR, the paper's model |  | 54.0 (54.8) |" in text
+    assert "our kernel: tied on MSRC v2. Our network: better on MSRC v2." in text
+
+
+def test_what_is_open_is_counted_by_method(tmp_path):
+    records = [figure("SIM", 47.0, 50.0), figure("MLR", 50.0, 50.0)]
+    make_results(tmp_path, "inductive", inductive_accuracy=records)
+    recorded = Recorded(tmp_path)
+    found = all_findings(recorded)
+    text = open_points(recorded, [], found)
+    assert "Of 2 figures: 1 reproduced, 0 explained, 1 open" in text
+    assert "- **SIM**: 1 of 1 figures, at most -3.0 on MSRC v2; 0 of them" in text
+    assert "**MLR**" not in text
+    page = front_page(recorded, [], found, picture="cells.png", pages=["- one"])
+    assert "- **Reproduced.** 1 of 2 figures" in page
+    assert "(0 of 0" not in page
+
+
+def test_times_say_how_they_were_taken():
+    timed, other = find_study("pruning"), find_study("inductive")
+    assert how_timed(other, {}) == ""
+    assert "whose load was not kept" in how_timed(timed, {})
+    assert "at a load of 1.1 (1: this experiment alone)" in how_timed(timed, {LOAD: 1.1})
+
+
+def test_the_load_of_the_machine_is_kept_with_what_it_was_measured_for(tmp_path, monkeypatch):
+    module = sys.modules["unbag_reproduce.reproduce"]
+    monkeypatch.setattr(module, "load_of_machine", lambda: 3.5)
+    reproduce("stability", level="quick", out=tmp_path)
+    monkeypatch.setattr(module, "load_of_machine", lambda: 9.5)
+    reproduce("stability", level="quick", out=tmp_path, work=False)
+    assert json.loads((tmp_path / "stability" / ABOUT).read_text())[LOAD] == 3.5
+
+
+def test_the_picture_has_every_figure(tmp_path):
+    pytest.importorskip("matplotlib")
+    records = [figure("SIM", 47.0, 50.0), figure("MLR", 50.0, 50.0), figure("MLR", 40.0, 41.0)]
+    make_results(tmp_path, "inductive", inductive_accuracy=records)
+    drawn = cells_figure(all_findings(Recorded(tmp_path))).draw()
+    for axis in drawn.axes:
+        dots = [each for each in axis.collections if each.get_label() in ("SIM", "MLR")]
+        assert sum(len(each.get_offsets()) for each in dots) == len(records)
+
+
+def test_other_data_are_read_where_a_benchmark_left_them(tmp_path):
+    out = tmp_path / "docs" / "results"
+    out.mkdir(parents=True)
+    assert other_data_section(out) == ""
+    kept = tmp_path / KEPT
+    kept.parent.mkdir(parents=True)
+    rows = [
+        {"data": name, "method": method, "seed": seed, "new": new + seed}
+        for name, figures in (("words 5 50", (80, 70, 75)), ("tails", (70, 75, 90)),
+                              ("hja-union", (1, 2, 3)))
+        for method, new in zip(("linear", "kernel", "network"), figures, strict=True)
+        for seed in (0, 1)
+    ]  # fmt: skip
+    kept.write_text("\n".join(map(json.dumps, rows)))
+    text = other_data_section(out)
+    assert "| tails | 70.5 (2) | 75.5 (2) | 90.5 (2) |  |" in text
+    assert "on 1 of 2 of them" in text
+    assert "hja-union" not in text

@@ -1,0 +1,98 @@
+"""Grids that are widened around their best setting."""
+
+import ast
+import csv
+from pathlib import Path
+
+import pytest
+
+from unbag_reproduce import Comparison, Method, Plan, grid
+from unbag_reproduce.additions import VARIANTS, cases
+from unbag_reproduce.nested import is_network
+from unbag_reproduce.recorded import Recorded
+from unbag_reproduce.reproduce import read_plan
+from unbag_reproduce.rivals import RIVALS
+from unbag_reproduce.widening import at_an_end, neighbours, widened
+
+COMMITTED = Path(__file__).parents[2] / "docs" / "results"
+LADDERS = {"alpha": [1, 2, 3, 4, 5, 6], "width": [1.0, 2.0, 4.0]}
+
+
+def made_up(best):
+    """Return a comparison of two settings, the better the nearer to `best`."""
+
+    def accuracy(unit):
+        return {"inductive_accuracy": 60.0 - abs(unit.setting["alpha"] - best) + unit.fold}
+
+    method = Method("made up", dict, {level: grid(alpha=[2, 3]) for level in ("standard", "quick")})
+    return accuracy, Comparison(
+        accuracy, {"made up": method}, ("inductive_accuracy",), racing=True,
+        ladders={"made up": {"alpha": LADDERS["alpha"]}},
+    )  # fmt: skip
+
+
+def do_all(compared, accuracy, plan):
+    results = {}
+    while left := [unit for unit in compared.units(plan, results) if unit not in results]:
+        results |= {unit: accuracy(unit) for unit in left}
+    return results
+
+
+@pytest.mark.parametrize("best", LADDERS["alpha"])
+def test_the_best_of_the_ladder_is_found_wherever_the_grid_begins(best):
+    accuracy, compared = made_up(best)
+    plan = Plan(("msrcv2",))
+    results = do_all(compared, accuracy, plan)
+    of = (plan, results, "msrcv2", "made up", "inductive_accuracy")
+    assert compared.tuned(*of) == {"alpha": best}
+    tried = compared.settings(*of)
+    assert all(each in tried for each in neighbours({"alpha": best}, LADDERS))
+    (record,) = compared.records(*of[:3], "inductive_accuracy", tuned_by="inductive_accuracy")
+    assert record["settings_tried"] == len(tried)
+    assert not compared.missing(plan, results)
+
+
+def test_a_first_look_is_not_widened():
+    accuracy, compared = made_up(6)
+    plan = Plan(("msrcv2",), "quick")
+    results = do_all(compared, accuracy, plan)
+    assert {unit.setting["alpha"] for unit in results} == {2, 3}
+
+
+def test_nothing_is_added_before_the_best_is_known():
+    assert widened([{"alpha": 1}, {"alpha": 6}], LADDERS, lambda settings: None) == [
+        {"alpha": 1}, {"alpha": 6},
+    ]  # fmt: skip
+
+
+def test_a_number_that_is_not_on_its_ladder_is_an_error():
+    with pytest.raises(ValueError, match="is not in list"):
+        neighbours({"alpha": 2.5}, LADDERS)
+
+
+def test_every_candidate_is_on_its_ladders():
+    for method, ladders in RIVALS.ladders.items():
+        for setting in RIVALS.methods[method].grids["standard"]:
+            assert neighbours(setting, ladders)
+    for variant in VARIANTS.values():
+        for setting in variant.settings:
+            assert bool(neighbours(setting, variant.ladders)) == (not is_network(variant.model))
+
+
+def test_no_committed_choice_lies_at_an_end():
+    """Of the rivals that have context and kernel, and of our own models."""
+    titles = {method.title: key for key, method in RIVALS.methods.items()}
+    with (COMMITTED / "beyond" / "beyond-rivals.csv").open(newline="") as file:
+        records = [each for each in csv.DictReader(file) if each["method"] in titles]
+    assert records
+    for record in records:
+        setting = ast.literal_eval(record["setting"])
+        assert not at_an_end(setting, RIVALS.ladders[titles[record["method"]]]), record
+    recorded = Recorded(COMMITTED)
+    plan, _ = read_plan(COMMITTED / "beyond")
+    for variant in VARIANTS.values():
+        for name in plan.data:
+            for case in (case for draws in cases(plan, name) for case in draws):
+                setting = case.choice(variant, recorded.ledger("beyond"))
+                assert setting is not None
+                assert not at_an_end(setting, variant.ladders), setting
