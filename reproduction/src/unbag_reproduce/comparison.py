@@ -129,36 +129,41 @@ class Comparison:
         self, plan: Plan, results: Results, name: str, method: str, measure: str
     ) -> list[Values]:
         """Return the settings to try on a data set, as far as the results tell."""
+        return self._widened(plan, results, name, method, measure)[0]
+
+    def _widened(self, plan, results, name, method, measure):
+        """Return the settings to try, and the best of them, if it is known."""
         given = self.methods[method].grids[plan.level]
+        of = plan, results, name, method, measure
+        chosen = self._best(*of, given, self.racing)
         if plan.level == "quick" or method not in self.ladders:
-            return given
-        best = partial(self._best, plan, results, name, method, measure)
-        return widened(given, self.ladders[method], best)
+            return given, chosen
+        # Around what is best, nothing drops out.
+        return widened(given, chosen, self.ladders[method], partial(self._best, *of, racing=False))
 
     def tried(
         self, plan: Plan, results: Results, name: str, method: str, measure: str
     ) -> list[list[list[Unit]]]:
         """Return the units that each setting is to be tried by, as far as the results tell."""
-        settings = self.settings(plan, results, name, method, measure)
-        return self._tried(plan, results, name, method, measure, settings)
+        given = self.methods[method].grids[plan.level]
+        of = plan, results, name, method, measure
+        around = self.settings(*of)[len(given) :]
+        return [*self._tried(*of, given, self.racing), *self._tried(*of, around, racing=False)]
 
-    def _tried(self, plan, results, name, method, measure, settings):
+    def _tried(self, plan, results, name, method, measure, settings, racing):
         units = [self.tuning_units(plan, name, method, each) for each in settings]
-        if not self.racing:
+        if not racing:
             return units
-        # Around what is best, nothing drops out.
-        n_racing = len(self.methods[method].grids[plan.level])
         sign = 1 if HIGHER_IS_BETTER[measure] else -1
         scores = [
             [
                 sign * results[unit][measure]
                 for (unit,) in takewhile(partial(is_done, results), of_setting)
             ]
-            for of_setting in units[:n_racing]
+            for of_setting in units
         ]
         counts = folds_to_try(scores, plan.n_folds)
-        raced = [of_setting[:n] for of_setting, n in zip(units[:n_racing], counts, strict=True)]
-        return [*raced, *units[n_racing:]]
+        return [of_setting[:count] for of_setting, count in zip(units, counts, strict=True)]
 
     def units(self, plan: Plan, results: Results) -> list[Unit]:
         """List the units that tune, one fold before the next; then those of what they choose."""
@@ -194,13 +199,12 @@ class Comparison:
 
         None as long as not all of its settings have been tried.
         """
-        settings = self.settings(plan, results, name, method, measure)
-        return self._best(plan, results, name, method, measure, settings)
+        return self._widened(plan, results, name, method, measure)[1]
 
-    def _best(self, plan, results, name, method, measure, settings):
+    def _best(self, plan, results, name, method, measure, settings, racing):
         if len(settings) == 1:
             return settings[0]
-        tried = self._tried(plan, results, name, method, measure, settings)
+        tried = self._tried(plan, results, name, method, measure, settings, racing)
         if not all(map(partial(are_done, results), tried)):
             return None
         n_most = max(map(len, tried))

@@ -164,14 +164,20 @@ class Case:
 
     def settings(self, variant: Variant, results: Results) -> list[Values]:
         """Return the settings to choose from, as far as the results tell."""
-        given = variant.settings_at(self.plan.level)
-        if self.plan.level == "quick" or len(given) == 1:
-            return given
-        return widened(given, variant.ladders, partial(self._best, variant.model, results))
+        return self._widened(variant, results)[0]
 
     def choice(self, variant: Variant, results: Results) -> Values | None:
         """Return the setting that the inner folds choose; None as long as they are not done."""
-        return self._best(variant.model, results, self.settings(variant, results))
+        return self._widened(variant, results)[1]
+
+    def _widened(self, variant, results):
+        """Return the settings to choose from, and the chosen one, if it is known."""
+        given = variant.settings_at(self.plan.level)
+        best = partial(self._best, variant.model, results)
+        chosen = best(given)
+        if self.plan.level == "quick" or len(given) == 1:
+            return given, chosen
+        return widened(given, chosen, variant.ladders, best)
 
     def _best(self, model, results, settings):
         if len(settings) == 1:
@@ -192,11 +198,10 @@ class Case:
         told : str, optional
             One of `MODELS`, to be fitted with the chosen setting as well.
         """
-        settings = self.settings(variant, results)
+        settings, setting = self._widened(variant, results)
         # A single one is taken as it is.
         tried = settings if len(settings) > 1 else []
         fits = [unit for each in tried for unit in self.inner_units(variant.model, each)]
-        setting = self._best(variant.model, results, settings)
         if setting is not None:
             fits.append(self.unit(variant.model, setting))
             if told is not None:

@@ -44,38 +44,45 @@ def neighbours(setting: Values, ladders: Ladders) -> list[Values]:
 
 def widened(
     settings: Sequence[Values],
+    chosen: Values | None,
     ladders: Ladders,
     best: Callable[[list[Values]], Values | None],
-) -> list[Values]:
-    """Return settings, and those that are to be tried around the best of them.
+) -> tuple[list[Values], Values | None]:
+    """Return settings and those that are to be tried around the best of them; and the best of all.
 
     Parameters
     ----------
     settings : sequence of dict
         Those to begin with.
+    chosen : dict or None
+        The best of them; None as long as not all have been tried.
     ladders : dict of str to sequence of float
     best : callable
-        Takes settings and returns the best of them, or None as long as not all have been tried.
+        Takes settings and returns the best of them, the first among equals, or None as long as not
+        all have been tried.
 
     Returns
     -------
-    list of dict
-        What is best among them has all its neighbours there, unless it is not known yet.
+    settings : list of dict
+    best : dict or None
+        It has all its neighbours among the settings. None if it is not known yet.
 
     Examples
     --------
     >>> def largest(settings):
     ...     return max(settings, key=lambda setting: setting["alpha"])
-    >>> [each["alpha"] for each in widened([{"alpha": 1}], {"alpha": [0, 1, 2, 3]}, largest)]
-    [1, 0, 2, 3]
+    >>> wide, best = widened([{"alpha": 1}], {"alpha": 1}, {"alpha": [0, 1, 2, 3]}, largest)
+    >>> [each["alpha"] for each in wide], best
+    ([1, 0, 2, 3], {'alpha': 3})
     """
     wide = list(settings)
-    while (chosen := best(wide)) is not None:
+    while chosen is not None:
         new = [each for each in neighbours(chosen, ladders) if each not in wide]
         if not new:
             break
         wide += new
-    return wide
+        chosen = best([chosen, *new])
+    return wide, chosen
 
 
 def at_an_end(setting: Values, ladders: Ladders) -> list[str]:
