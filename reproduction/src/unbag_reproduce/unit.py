@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 
-from unbag.model_selection.ledger import Values, Work
+from unbag.model_selection.ledger import Values, Work, key_of
 
 #: A number that a unit does not have.
 NONE = -1
+#: Keys by what they are made of: a page asks for those of the same units hundreds of times.
+KNOWN_KEYS: dict[tuple[object, ...], str] = {}
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,17 @@ class Unit(Work):
         given = {each.name: getattr(self, each.name) for each in fields(self)[1:]}
         task = f"{self.task.__module__}.{self.task.__qualname__}".removeprefix(f"{__package__}.")
         return {"task": task, **{k: v for k, v in given.items() if v not in ("", NONE, {})}}
+
+    @cached_property
+    def key(self) -> str:
+        """The unit as text: the same for the same work, whatever the order of a setting."""
+        made_of = (
+            self.task, self.data, self.draw, self.method, repr(self.setting), repr(self.condition),
+            self.fold, self.n_folds, self.seed,
+        )  # fmt: skip
+        if made_of not in KNOWN_KEYS:
+            KNOWN_KEYS[made_of] = key_of(self.describe())
+        return KNOWN_KEYS[made_of]
 
     def __hash__(self) -> int:
         return hash(self.key)
