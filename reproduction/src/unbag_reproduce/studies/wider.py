@@ -65,14 +65,14 @@ def records_of(plan: Plan, ledger: Results) -> list[Values]:
     records = []
     for name, (measure, published) in product(plan.data, PUBLISHED.items()):
         for method in published.methods:
-            found = [
+            at_grid, at_wider = (
                 each.tuned(plan, ledger, name, method, measure)
                 for each in (published, WIDER[measure])
-            ]
-            if None in found:
+            )
+            if at_grid is None or at_wider is None:
                 continue
             of_grid, of_wider = (
-                published.units_of(plan, name, method, setting) for setting in found
+                published.units_of(plan, name, method, setting) for setting in (at_grid, at_wider)
             )
             if not (are_done(ledger, of_grid) and are_done(ledger, of_wider)):
                 continue
@@ -82,8 +82,8 @@ def records_of(plan: Plan, ledger: Results) -> list[Values]:
                 {
                     "data": name, "method": METHODS[method].title, "measure": words(measure),
                     **values, "of_published_grid": before, "gain": values["ours"] - before,
-                    "at_an_end": ", ".join(at_an_end(found[1], LADDERS[method])),
-                    "setting": found[1],
+                    "at_an_end": ", ".join(at_an_end(at_wider, LADDERS[method])),
+                    "setting": at_wider,
                 }
             )  # fmt: skip
     return records
