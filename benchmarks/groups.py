@@ -1,65 +1,76 @@
 """Time inference with required groups of classes, beside the same bags with single classes.
 
-    python benchmarks/groups.py [--quick]
+    OMP_NUM_THREADS=1 python benchmarks/groups.py [--quick]
 
-Bags of random priors with as many tags as named. Each tag is one class; or, in all bags, a group of
-three, which share no class; or the first two groups share one. A ratio is of two times taken
-alternately in the same run. The last column is for label sets that are prepared once, as in fits,
-the others prepare them anew.
+Bags of random priors, with one to five tags. Each tag is a group of three classes, in all bags;
+they share no class, or the first two share one. Two yardsticks: one class of each group is
+required, and the others are forbidden (*single*), so that a third of the priors matter; or they are
+optional (*allowed*), so that the same priors matter. Label sets are prepared once, as in fits.
+`infer` is timed, and what fits use (`residual`). Times are those of the processor, taken
+alternately in the same run, the best of several.
 """
 
 import argparse
+from time import process_time
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from measure import alternate, machine, save
-from unbag.fitting.parts import Softmax
-from unbag.union import Groups, UnionProblem, infer
+from measure import machine, save
+from unbag.union import Groups, UnionProblem
+from unbag.union.lanes import LANES
 
 N_CLASSES = 20
 SIZES = (1, 4, 16, 64)
 N_TAGS = (1, 2, 3, 5)
+KINDS = ("single", "allowed", "disjoint", "overlapping")
 
 
 def label_sets(rng, n_bags, n_tags, kind):
     """Draw label sets: as numbers, and as groups where tags are groups."""
     classes = rng.permuted(np.tile(np.arange(N_CLASSES), (n_bags, 1)), axis=1)
-    y = np.zeros((n_bags, N_CLASSES), np.int8)
-    if kind == "single":
-        np.put_along_axis(y, classes[:, :n_tags], 1, axis=1)
-        return y, None
     groups = [classes[:, 3 * k : 3 * k + 3] for k in range(n_tags)]
+    y = np.zeros((n_bags, N_CLASSES), np.int8)
+    if kind in ("single", "allowed"):
+        for group in groups:
+            np.put_along_axis(y, group, -1 if kind == "allowed" else 0, axis=1)
+            np.put_along_axis(y, group[:, :1], 1, axis=1)
+        return y, None
     if kind == "overlapping":
         groups[1] = np.hstack([groups[0][:, :1], groups[1][:, 1:]])
-    lists = np.stack(groups, axis=1).tolist()
-    return y, Groups.of(lists, N_CLASSES)
+    return y, Groups.of(np.stack(groups, axis=1).tolist(), N_CLASSES)
 
 
-def times(rng, n_instances, size, n_tags, rounds):
-    """Return the best times of inference and of prepared inference, for each kind of tags."""
+def best_times(rng, n_instances, size, n_tags, rounds):
+    """Return the best times of each kind of tags, of `infer` and of `residual`."""
     n_bags = n_instances // size
     offsets = np.arange(n_bags + 1) * size
     logits = 2.0 * rng.normal(size=(n_instances, N_CLASSES))
     log_prior = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
-    by_class = np.ascontiguousarray(logits.T)
-    softmax = Softmax(by_class)
-    kinds = ["single", "disjoint"] + ["overlapping"] * (n_tags > 1)
+    by_class = np.ascontiguousarray(log_prior.T)
+    prior = np.append(np.exp(by_class).ravel(), np.zeros(LANES))
+    nothing, one = np.zeros(n_instances), np.ones(n_instances)
     calls = {}
-    for kind in kinds:
+    for kind in KINDS if n_tags > 1 else KINDS[:3]:
         y, groups = label_sets(rng, n_bags, n_tags, kind)
         problem = UnionProblem(offsets, y, groups=groups)
 
-        def whole(y=y, groups=groups):
-            infer(log_prior, offsets, y, groups=groups, n_jobs=1)
-
-        def prepared(problem=problem):
+        def infer(problem=problem):
             problem.infer(log_prior, n_jobs=1)
 
-        calls[kind, "infer"], calls[kind, "prepared"] = whole, prepared
-    del softmax
-    return alternate(calls, rounds)
+        def residual(problem=problem):
+            problem.residual(by_class, prior.copy(), nothing, one)
+
+        calls[kind, "infer"], calls[kind, "residual"] = infer, residual
+    best = dict.fromkeys(calls, float("inf"))
+    for _ in range(rounds):
+        for name, call in calls.items():
+            for _ in range(3):
+                start = process_time()
+                call()
+                best[name] = min(best[name], process_time() - start)
+    return best
 
 
 def main():
@@ -70,22 +81,20 @@ def main():
     rng = np.random.default_rng(0)
     console = Console(width=100)
     table = Table(title=f"{n_instances:,} instances of {N_CLASSES} classes")
-    for heading in ("instances", "tags", "groups", "infer, ms", "x single", "prepared, x single"):
+    headings = ("instances", "tags", "groups", "infer, ms", "x single", "x allowed")
+    for heading in (*headings, "residual, x single", "x allowed"):
         table.add_column(heading, justify="right")
     rows = []
     for size in SIZES:
         for n_tags in [n for n in N_TAGS if n <= size]:
-            best = times(rng, n_instances, size, n_tags, rounds)
-            for kind in ("disjoint", "overlapping"):
-                if (kind, "infer") not in best:
-                    continue
-                ratios = [best[kind, how] / best["single", how] for how in ("infer", "prepared")]
-                row = {
-                    "instances": size, "tags": n_tags, "groups": kind,
-                    "milliseconds": round(1e3 * best[kind, "infer"], 2),
-                    "times_single": round(ratios[0], 2),
-                    "prepared_times_single": round(ratios[1], 2),
-                }  # fmt: skip
+            best = best_times(rng, n_instances, size, n_tags, rounds)
+            for kind in KINDS[2:] if n_tags > 1 else KINDS[2:3]:
+                row = {"instances": size, "tags": n_tags, "groups": kind,
+                       "milliseconds": round(1e3 * best[kind, "infer"], 2)}  # fmt: skip
+                for how in ("infer", "residual"):
+                    for yardstick in ("single", "allowed"):
+                        ratio = best[kind, how] / best[yardstick, how]
+                        row[f"{how}_times_{yardstick}"] = round(ratio, 2)
                 table.add_row(*map(str, row.values()))
                 rows.append(row)
     console.print(table)

@@ -1,14 +1,19 @@
 """Networks that learn from labels that name groups of classes."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
 
-import unbag
-from group_bags import made_bags
-from unbag import AnyOf, LabelSets, ORLogisticRegression
-from unbag.torch import ORNetwork
+import unbag  # noqa: E402
+from group_bags import made_bags  # noqa: E402
+from unbag import AnyOf, LabelSets, ORLogisticRegression, out_of_core  # noqa: E402
+from unbag.io import Roles  # noqa: E402
+from unbag.torch import ORNetwork  # noqa: E402
+from unbag.torch.batches import Batch, LearningBags, Settings  # noqa: E402
+from unbag.union import UnionProblem  # noqa: E402
 
 SMALL = {
     "hidden": (16,), "n_members": 2, "context_units": 0, "max_iter": 60, "learning_rate": 0.02,
@@ -83,6 +88,48 @@ def test_committees_learn_from_groups(rng, tmp_path):
     model.save(tmp_path / "birds.unbag")
     again = unbag.load(tmp_path / "birds.unbag")
     np.testing.assert_allclose(again.annotate_proba(bags, sets), model.annotate_proba(bags, sets))
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_the_loss_of_a_gpu_is_that_of_the_cpu(background, rng):
+    bags, sets, _ = made_bags(rng, 30)
+    sets[0] |= {AnyOf("hawk", "robin"), AnyOf("owl", "robin", "wren")}
+    labels = LabelSets.parse(sets)
+    y = np.hstack([labels.indicator, -np.ones((30, int(background)), np.int8)])
+    problem = UnionProblem(bags.offsets, y, None, labels.groups.widened(y.shape[1]))
+    X = torch.zeros(bags.n_instances, 1)
+    learning = LearningBags.of(X, problem, background, None, bags.ids)
+    model = ORNetwork(**SMALL)
+    model.background_cost_ = 0.3 * background
+    batch = Batch(learning, Settings.of(model))
+    shape = 2, bags.n_instances, y.shape[1]
+    logits = torch.tensor(rng.normal(size=shape), requires_grad=True)
+    found = [
+        (loss.item(), torch.autograd.grad(loss, logits)[0])
+        for loss in (batch._loss(logits, None), batch._loss_on_cpu(logits, None))
+    ]
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-6)
+    torch.testing.assert_close(found[0][1], found[1][1], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("batch_size", [None, 20])
+def test_networks_learn_from_groups_on_disk(batch_size, rng, tmp_path):
+    bags, sets, truth = made_bags(rng)
+    tags = [
+        "|".join("/".join(sorted(each.labels)) if isinstance(each, AnyOf) else each for each in own)
+        for own in sets
+    ]
+    columns = {f"x{k}": bags.X[:, k] for k in range(bags.X.shape[1])}
+    bag = np.repeat(np.arange(len(bags)), bags.sizes)
+    table = pa.table({"bag": bag, "labels": np.array(tags)[bag], **columns})
+    parquet.write_table(table, tmp_path / "birds.parquet", row_group_size=50)
+    roles = Roles(any_of="/")
+    small = {**SMALL, "batch_size": batch_size}
+    found = out_of_core.fit(ORNetwork(**small), tmp_path / "birds.parquet", roles=roles)
+    assert (found.predict_instances(bags) == truth).mean() > 0.85
+    if batch_size is None:
+        expected = ORNetwork(**small).fit(bags, sets)
+        np.testing.assert_allclose(found.history_, expected.history_, rtol=1e-5)
 
 
 def test_a_search_tries_networks(rng):
