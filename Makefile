@@ -84,9 +84,10 @@ lint: $(INSTALLED)
 			$$(grep -rLE "^(import|from) (torch|triton)\b" src/unbag reproduction/src --include="*.py"); \
 	fi
 
+test: TESTS ?= tests src
 test: lint
 	@echo "Running the tests ..."
-	@$(PYTEST) tests src
+	@$(PYTEST) $(TESTS)
 
 test-reproduction: $(INSTALLED)
 	@echo "Running the tests of the paper's experiments ..."
@@ -108,7 +109,7 @@ test-elsewhere: $(INSTALLED)
 test-together: $(EXTRAS_INSTALLED)
 	@echo "Running all tests, in a narrow terminal, without a language ..."
 	@mkdir -p build/$(ELSEWHERE)
-	@$(RUN_ELSEWHERE) $(PYTEST) -m ""
+	@$(RUN_ELSEWHERE) $(MAKE) test TESTS='-m ""'
 	@rm -r build/$(ELSEWHERE)
 
 # Some five minutes for each Python, most of them for downloads and compiling.
