@@ -65,9 +65,11 @@ def other_data_section(out: Path) -> str:
             "## Other data",
             "",
             "Instance accuracy (%) on new bags of made families and of digits, at the defaults of "
-            "each model, which were not chosen on them; in brackets, the number of draws. Words "
-            "are made label sets that recur: so many, in so many bags. By its mean, the network is "
-            f"ahead of the linear model and the kernel on {len(ahead)} of {len(found)} of them. "
+            "each model; in brackets, the number of draws. One setting of the committee, how equal "
+            "the weights of its parts are, was chosen partly on these families. Words are made "
+            "label sets that recur: the first number is that of the label sets, the second that of "
+            "the bags. By their means, untested, networks of one kind are ahead of the linear "
+            f"model and the kernel on {len(ahead)} of {len(found)} of them. "
             "`python benchmarks/committee.py` makes the table's figures; committees are those of "
             "the version that made them.",
             "",

@@ -236,7 +236,7 @@ def on_the_best(found: Sequence[Cell]) -> str:
     if not contests:
         return ""
     same = sum(bool(best(each, "ours") & best(each, "published")) for each in contests)
-    return f"The best is who is the best in the paper in {same} of {len(contests)} comparisons."
+    return f"The same method comes first as in the paper in {same} of {len(contests)} comparisons."
 
 
 def verdicts_section(

@@ -114,7 +114,8 @@ def steps_of_bound(recorded: Recorded) -> str:
         method: changes(recorded, where, "method", method, LONGER[method][0])
         for method in (MLR, SLR)
     }
-    return "; ".join(f"{method}: {by_data(each)}" for method, each in found.items() if each)
+    said = "; ".join(f"{method}: {by_data(each)}" for method, each in found.items() if each)
+    return f"200 steps: {said}" if said else ""
 
 
 def scaling_of_rivals(recorded: Recorded) -> str:
@@ -148,7 +149,7 @@ def dummy(recorded: Recorded) -> str:
         found = [(each["data"], each["difference"]) for each in recorded.find(where)]
         if found:
             said.append(f"{title}: {by_data(found)}")
-    return "; ".join(said)
+    return f"ours minus published: {'; '.join(said)}" if said else ""
 
 
 def tuning(recorded: Recorded) -> str:
