@@ -110,6 +110,10 @@ def test_a_tuned_model_has_the_temperature_that_was_chosen(digits):
     temperature = model.tuning_["temperature"]
     assert temperature > 1.0
     np.testing.assert_allclose(model.model.coef_ * temperature, plain.model.coef_, rtol=1e-6)
+    # More bags start from there.
+    given = digits.bags[60:61], digits.y[60:61]
+    again = plain.model.partial_fit(*given).coef_.copy()
+    assert not np.allclose(model.model.partial_fit(*given).coef_, again)
 
 
 def test_the_same_seed_gives_the_same_model(model, digits):

@@ -705,6 +705,13 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         self.n_iter_: int = max(len(progress.history), 1)
         self.log_likelihood_: float = progress.history[-1] if progress.history else -np.inf
 
+    def _temper(self, temperature):
+        """Divide the scores by a temperature; `history_` and `log_likelihood_` stay the fit's."""
+        self.coef_, self.intercept_ = self.coef_ / temperature, self.intercept_ / temperature
+        if self._stream is not None and self._stream.weights is not None:
+            # A new one, as copies of the model have the same.
+            self._stream = Stream(self._stream.scale, self._stream.weights / temperature)
+
     def _warn_of_uncertified(self, training):
         places = sorted(set().union(*training.uncertified))
         ids = [training.bags.ids[b].item() for b in places]

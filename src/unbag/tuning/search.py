@@ -433,8 +433,7 @@ def tempered(model: Any, temperature: float) -> Any:
     Networks are left as they are: as a committee, they choose their own.
     """
     if hasattr(model, "coef_"):
-        model.coef_ = model.coef_ / temperature
-        model.intercept_ = model.intercept_ / temperature
+        model._temper(temperature)
     return model
 
 
