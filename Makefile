@@ -105,12 +105,13 @@ test-elsewhere: $(INSTALLED)
 	@rm -r build/$(ELSEWHERE)
 
 # Each run of pytest imports everything in every process, and has an end at which one of them is
-# left alone with the last test.
+# left alone with the last test. The folder is not TMPDIR here: processes would wait for each other
+# on sockets in it, whose names may not be so long.
 test-together: $(EXTRAS_INSTALLED)
 	@echo "Running all tests, in a narrow terminal, without a language ..."
-	@mkdir -p build/$(ELSEWHERE)
-	@$(RUN_ELSEWHERE) $(MAKE) test TESTS='-m ""'
-	@rm -r build/$(ELSEWHERE)
+	@mkdir -p build
+	@COLUMNS=60 LANG=C $(MAKE) test TESTS='-m "" --basetemp=build/$(ELSEWHERE)'
+	@rm -rf build/$(ELSEWHERE)
 
 # Some five minutes for each Python, most of them for downloads and compiling.
 test-wheel: $(INSTALLED)
