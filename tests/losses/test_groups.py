@@ -1,5 +1,7 @@
 """Required groups of classes in losses: against `unbag.union`, enumeration and partial labels."""
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -224,3 +226,12 @@ def test_impossible_and_intractable_groups(device):
         union_loss(logits, [0, 20], torch.zeros(1, 18), groups=many)
     with pytest.raises(ValueError, match="a group of bag 0 holds 25"):
         union_loss(logits, [0, 20], torch.zeros(1, 18), groups=[[[9, 25]]])
+
+
+@pytest.mark.parametrize("of_bag", [[[0, 1], [2, 3]], [[0, 1], [1, 2]], [[0, 1], [0, 1, 2]]])
+def test_groups_are_not_kept(device, of_bag):
+    groups = Groups.of([of_bag], 4)
+    union_loss(torch.zeros(3, 4, device=device), [0, 3], torch.zeros(1, 4), groups=groups)
+    kept = weakref.ref(groups)
+    del groups
+    assert kept() is None

@@ -10,6 +10,7 @@ by `unbag.union`, in double precision.
 """
 
 from collections.abc import Collection, Iterable
+from copy import copy
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
@@ -91,7 +92,8 @@ _PREPARED: "WeakKeyDictionary[Groups, PreparedGroups]" = WeakKeyDictionary()
 def prepared_groups(groups: Groups) -> PreparedGroups:
     """Return groups as losses need them."""
     if groups not in _PREPARED:
-        _PREPARED[groups] = PreparedGroups(groups)
+        # Of a copy, which shares the arrays: a value that held its key would never be dropped.
+        _PREPARED[groups] = PreparedGroups(copy(groups))
     return _PREPARED[groups]
 
 
