@@ -235,3 +235,18 @@ def test_groups_are_not_kept(device, of_bag):
     kept = weakref.ref(groups)
     del groups
     assert kept() is None
+
+
+def test_batches_that_require_no_label(device, rng):
+    """Groups are inferred elsewhere, or a known instance shows one of their classes."""
+    logits = rng.normal(size=(4, 3))
+    overlapping = [[[0, 1], [1, 2]], []]
+    check(device, logits, [0, 2, 4], -np.ones((2, 3), int), overlapping)
+    absent, shown = np.zeros((1, 3), int), np.array([0, -1])
+    check(device, logits[:2], [0, 2], absent, [[[0, 1]]], instance_labels=shown)
+    features = torch.eye(3, dtype=torch.float64, device=device)[:2]
+    weight = torch.tensor(logits[:3].T, device=device)
+    options = {"groups": [[[0, 1]]], "instance_labels": torch.as_tensor(shown)}
+    linear = union_loss_linear(features, weight, None, [0, 2], [[]], **options)
+    plain = union_loss(features @ weight.T, [0, 2], [[]], **options)
+    assert linear.item() == pytest.approx(plain.item(), rel=1e-12)

@@ -330,7 +330,7 @@ class RowGroups(NamedTuple):
         groups : Tensor of int64 of shape (n_bags, n_groups, n_members)
             As in `BagBatch`.
         labels, row_bag : Tensors
-            As in `unbag.torch.operators`.
+            As in `unbag.torch.operators`; some bag requires a label.
         """
         is_first = labels[:, None, :] == groups[:, :, :1]
         is_required = (groups[:, :, 0] >= 0) & is_first.any(2)
@@ -374,8 +374,6 @@ class RowGroups(NamedTuple):
             Logits or log-priors.
         scores : Tensor of shape (n_rows, n_labels)
         """
-        if not scores.shape[1]:
-            return
         _, total = self.scores(values, scores.dtype)
         own = scores[self.rows]
         for g in range(total.shape[1]):
@@ -394,8 +392,6 @@ class RowGroups(NamedTuple):
         logits, gradient : Tensors of shape (n_rows, n_columns)
         residual : Tensor of shape (n_rows, n_labels)
         """
-        if not residual.shape[1]:
-            return
         own, total = self.scores(logits, residual.dtype)
         share = (own - total[:, :, None]).exp().nan_to_num_(nan=0.0)
         of_rows = residual[self.rows]

@@ -161,7 +161,7 @@ def log_shares(
     here = label >= 0
     label = label.clamp(min=0)
     share = log_prior.gather(1, label)
-    if groups is not None:
+    if groups is not None and labels.shape[1]:
         RowGroups.of(groups, labels, row_bag).write_scores(log_prior, share)
     if missed is not None:
         share = share + torch.log1p(-missed)[label]
@@ -248,7 +248,7 @@ def union_gradient(
         gradient[rows] += unasked.mul_(row_scale[rows])
     label = labels[row_bag].to(torch.int64)
     own = torch.where(label >= 0, posteriors, 0.0) * row_scale
-    if groups is not None:
+    if groups is not None and labels.shape[1]:
         RowGroups.of(groups, labels, row_bag).share_out(logits, own, gradient)
     gradient.scatter_add_(1, label.clamp(min=0), own)
     # Bags with a scale of zero have no gradient, even if their logits are NaN.
