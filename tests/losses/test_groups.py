@@ -250,3 +250,31 @@ def test_batches_that_require_no_label(device, rng):
     linear = union_loss_linear(features, weight, None, [0, 2], [[]], **options)
     plain = union_loss(features @ weight.T, [0, 2], [[]], **options)
     assert linear.item() == pytest.approx(plain.item(), rel=1e-12)
+
+
+def test_relaxing_on_a_gpu(device, rng, monkeypatch):
+    """Bags of more than so many labels and groups require nothing; what fills tables is no group.
+
+    What a GPU does, on the CPU too.
+    """
+    monkeypatch.setattr(loss, "most_labels", lambda *_: 4)
+    y = np.zeros((4, 12), int)
+    y[0, :4] = 1  # Four labels and no group,
+    y[1, :3] = 1  # three and one,
+    y[2, :3] = 1  # three and two,
+    y[3, :2] = 1  # and two and four, of which one holds a label.
+    groups = [[], [[4, 5]], [[4, 5], [6, 7]], [[1, 3], [4, 5], [6, 7], [8, 9]]]
+    logits = rng.normal(size=(24, 12))
+    given = torch.tensor(logits, device=device, requires_grad=True)
+    module = UnionLoss(reduction="sum", on_intractable="relax")
+    found = module(given, range(0, 25, 6), torch.as_tensor(y), groups=groups)
+    found.backward()
+    assert int(module.counts.relaxed) == 2
+    optional = y.copy()
+    for b in (2, 3):
+        optional[b][y[b] == 1] = -1
+        optional[b, [c for group in groups[b] for c in group]] = -1
+    kept = [[], groups[1], [], []]
+    value, gradient = expected(logits, np.arange(0, 25, 6), optional, groups=kept)
+    assert found.item() == pytest.approx(value, rel=1e-10)
+    np.testing.assert_allclose(given.grad.cpu().numpy(), gradient, rtol=0, atol=1e-10)

@@ -124,12 +124,15 @@ class GroupTable(NamedTuple):
     is_first : Tensor of int8, of the shape of the classes
         1 where a class is the first of its group.
     has_groups : Tensor of bool of shape (n_bags, 1)
+    is_group : Tensor of bool of shape (n_bags, n_groups)
+        False behind the last group of a bag.
     """
 
     classes: torch.Tensor
     columns: torch.Tensor
     is_first: torch.Tensor
     has_groups: torch.Tensor
+    is_group: torch.Tensor
 
     @classmethod
     def of(cls, groups: Groups, device: torch.device) -> "GroupTable":
@@ -139,9 +142,10 @@ class GroupTable(NamedTuple):
         table = np.zeros((groups.n_bags, n_groups, n_members), np.int64)
         fill_table(groups.bag_offsets, groups.group_offsets, groups.members, table)
         classes = on_device(torch.from_numpy(table), device, torch.int64)
-        has_groups = on_device(torch.from_numpy(groups.per_bag[:, None] > 0), device, torch.bool)
+        masks = groups.per_bag[:, None] > 0, np.arange(n_groups) < groups.per_bag[:, None]
+        own_masks = (on_device(torch.from_numpy(mask), device, torch.bool) for mask in masks)
         is_first = (classes == classes[:, :, :1]).to(torch.int8)
-        return cls(classes, classes.flatten(1), is_first, has_groups)
+        return cls(classes, classes.flatten(1), is_first, *own_masks)
 
 
 @kernel
@@ -159,8 +163,10 @@ def fill_table(bag_offsets, group_offsets, members, table):
                 table[b, k, m] = members[first + m if m < size else first]
 
 
-def with_groups(batch: BagBatch, groups: PreparedGroups, most: int | None = None) -> BagBatch:
-    """Return a batch for the operators in which each group is one class.
+def with_groups(
+    batch: BagBatch, groups: PreparedGroups, most: int | None = None
+) -> tuple[BagBatch, torch.Tensor | None]:
+    """Return a batch for the operators in which each group is one class, and what was relaxed.
 
     Bags that are inferred apart say nothing any more: all classes are optional there.
 
@@ -169,13 +175,20 @@ def with_groups(batch: BagBatch, groups: PreparedGroups, most: int | None = None
     batch : BagBatch
     groups : PreparedGroups
     most : int, optional
-        Bags that require more labels than that are relaxed: their groups are not required.
+        Bags that require more labels and groups than that are relaxed: all of them are optional.
+        Operators do the same with bags that require no group.
+
+    Returns
+    -------
+    batch : BagBatch
+    relaxed : Tensor of bool of shape (n_bags,), or None
+        Which bags were relaxed here; None without `most`.
     """
     targets = batch.targets.clone()
     if len(apart := groups.apart(batch)):
         targets[on_device(torch.from_numpy(apart), targets.device, torch.int64)] = -1
     if batch.missed is not None or batch.false is not None:
-        return batch._replace(targets=targets)
+        return batch._replace(targets=targets), None
     every, table = groups.tables(batch.logits.device)
     if every is not table:
         # Classes of groups are allowed, whatever the targets say.
@@ -188,13 +201,18 @@ def with_groups(batch: BagBatch, groups: PreparedGroups, most: int | None = None
     if batch.pins is not None:
         implied |= shown_classes(batch).gather(1, table.columns)
     is_required = table.has_groups & ~implied.reshape(shape).any(2)
+    relaxed = None
     if most is not None:
-        is_required &= ((targets == 1).sum(1) + is_required.sum(1) <= most)[:, None]
+        n_groups = (is_required & table.is_group).sum(1)
+        relaxed = (n_groups > 0) & ((targets == 1).sum(1) + n_groups > most)
+        targets.masked_fill_(relaxed[:, None] & (targets == 1), -1)
+        own = targets.gather(1, table.columns)
+        is_required &= ~relaxed[:, None]
     allowed = torch.where(table.has_groups & (own == 0), -1, own).reshape(shape)
     written = torch.where(is_required[:, :, None], table.is_first, allowed)
     targets.scatter_(1, table.columns, written.flatten(1))
     asked = torch.where(is_required[:, :, None], table.classes, -1 - table.classes)
-    return batch._replace(targets=targets, groups=asked)
+    return batch._replace(targets=targets, groups=asked), relaxed
 
 
 class BagCases(NamedTuple):

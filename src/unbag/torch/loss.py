@@ -176,21 +176,39 @@ def loss_and_counts(
     """Return the loss of a batch, and what is counted of it; see `unbag.torch.counts`."""
     weight = checked_weight(weight, batch)
     found = None if groups is None else read_groups(groups, batch)
-    if found is not None:
-        prepared, given = prepared_groups(found), batch
-        batch = with_groups(batch, prepared, most_labels(batch.logits, on_intractable))
-        apart = prepared.apart(batch)
-        if len(apart) and tells_cases_apart(batch, prepared, on_impossible):
+    if found is None:
+        return loss_of_labels(batch, weight, reduction, on_impossible, on_intractable)
+    prepared, given = prepared_groups(found), batch
+    batch, relaxed = with_groups(batch, prepared, most_labels(batch.logits, on_intractable))
+    apart = prepared.apart(batch)
+    if not len(apart):
+        loss, counts = loss_of_labels(batch, weight, reduction, on_impossible, on_intractable)
+    else:
+        if tells_cases_apart(batch, prepared, on_impossible):
             check_policies(on_impossible, on_intractable)
             log_likelihood, counts = UnionWithCases.apply(
                 batch.logits, batch, given, prepared.cases, on_intractable
             )
             refuse_impossible(on_impossible, log_likelihood, counts)
-            return reduced_loss(log_likelihood, batch, weight, reduction), counts
-        if len(apart):
-            policies: tuple[OnImpossible, OnIntractable] = (on_impossible, on_intractable)
-            log_likelihood, counts = answer_apart(batch, given, found, apart, *policies)
-            return reduced_loss(log_likelihood, batch, weight, reduction), counts
+        else:
+            log_likelihood, counts = answer_apart(
+                batch, given, found, apart, on_impossible, on_intractable
+            )
+        loss = reduced_loss(log_likelihood, batch, weight, reduction)
+    if relaxed is not None:
+        counts = counts.clone()
+        counts[RELAXED] += relaxed.sum()
+    return loss, counts
+
+
+def loss_of_labels(
+    batch: BagBatch,
+    weight: torch.Tensor | None,
+    reduction: Reduction,
+    on_impossible: OnImpossible,
+    on_intractable: OnIntractable,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the loss and the counts of a batch that the operators infer."""
     if not takes_one_pass(batch, weight, reduction):
         log_likelihood, *_, counts = answer(batch, on_impossible, on_intractable)
         return reduced_loss(log_likelihood, batch, weight, reduction), counts
@@ -200,7 +218,7 @@ def loss_and_counts(
 
 
 def most_labels(logits: torch.Tensor, on_intractable: OnIntractable) -> int | None:
-    """Return from how many labels on kernels relax a bag by themselves; None if they never do."""
+    """Return how many labels a bag may have that kernels do not relax; None if they relax none."""
     if not logits.is_cuda or on_intractable != "relax":
         return None
     from . import cuda
@@ -232,7 +250,8 @@ class UnionWithCases(torch.autograd.Function):
         owners = torch.from_numpy(cases.owners).to(logits.device)
         with torch.enable_grad():
             log_likelihood, *_, counts = answer(batch, "keep", on_intractable)
-            own = with_groups(own, prepared_groups(cases.groups), most_labels(rows, on_intractable))
+            most = most_labels(rows, on_intractable)
+            own, _ = with_groups(own, prepared_groups(cases.groups), most)
             try:
                 of_cases, *_, more = answer(own, "keep", on_intractable)
             except IntractableBagError as error:
@@ -536,7 +555,7 @@ def union_loss_linear(
     given, counted, apart = batch, weights, np.zeros(0, np.intp)
     if found is not None:
         prepared = prepared_groups(found)
-        batch = with_groups(batch, prepared, most_labels(features, on_intractable))
+        batch, _ = with_groups(batch, prepared, most_labels(features, on_intractable))
         apart = prepared.apart(batch)
         counted = weights.index_fill(0, torch.from_numpy(apart).to(weights.device), 0.0)
     total, log_likelihood, *_, counts = union_linear(

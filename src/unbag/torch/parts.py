@@ -133,7 +133,7 @@ class Block:
         logits = self.X.new_zeros(()).expand(len(self.X), self.targets.shape[1])
         given = logits, self.offsets, self.targets, self.pins, None, None, False
         prepared = prepared_groups(groups)
-        batch = with_groups(BagBatch(*given, tuple(logits.shape)), prepared)
+        batch, _ = with_groups(BagBatch(*given, tuple(logits.shape)), prepared)
         self.targets, self.groups = batch.targets, batch.groups
         if len(bags := prepared.overlapping):
             rows = rows_of(bags, self.problem.offsets)
