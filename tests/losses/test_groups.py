@@ -152,9 +152,17 @@ def test_padded_bags_background_and_weights(device, rng):
     )
 
 
-def test_overlapping_groups_by_cases(device, rng, monkeypatch):
-    """What a GPU does, on the CPU too."""
-    monkeypatch.setattr(loss, "tells_cases_apart", lambda _, groups, __: groups.cases is not None)
+@pytest.fixture(params=["by cases", "on the CPU"])
+def overlaps(request, monkeypatch):
+    """How bags with groups that overlap are inferred: by cases, as on a GPU, or on the CPU."""
+    by_cases = request.param == "by cases"
+    monkeypatch.setattr(
+        loss, "tells_cases_apart", lambda _, groups, __: by_cases and groups.cases is not None
+    )
+    return request.param
+
+
+def test_overlapping_groups(device, rng, overlaps):
     for _ in range(3):
         logits, offsets, y, pinned, groups = joined(draw_batch(rng, 40))
         check(device, logits, offsets, y, groups, instance_labels=pinned)
@@ -278,3 +286,24 @@ def test_relaxing_on_a_gpu(device, rng, monkeypatch):
     value, gradient = expected(logits, np.arange(0, 25, 6), optional, groups=kept)
     assert found.item() == pytest.approx(value, rel=1e-10)
     np.testing.assert_allclose(given.grad.cpu().numpy(), gradient, rtol=0, atol=1e-10)
+
+
+OVERLAPPING = [[[0, 1], [1, 2]], [[0, 1], [0, 2]], []]
+
+
+def test_nan_is_not_taken_for_an_impossible_bag(device, rng, overlaps):
+    logits = torch.tensor(rng.normal(size=(9, 3)), device=device)
+    logits[0, 1] = torch.nan
+    module = UnionLoss(reduction="none")
+    found = module(logits, [0, 3, 6, 9], torch.zeros(3, 3) - 1, groups=OVERLAPPING)
+    assert found.isnan().tolist() == [True, False, False]
+    assert int(module.counts.impossible) == 0
+
+
+def test_second_derivatives_are_refused(device, rng, overlaps):
+    logits = torch.tensor(rng.normal(size=(6, 3)), device=device, requires_grad=True)
+    # Of the square, for the gradient to depend on the logits in any case.
+    found = union_loss(logits, [0, 3, 6], torch.zeros(2, 3) - 1, groups=OVERLAPPING[:2]) ** 2
+    (gradient,) = torch.autograd.grad(found, logits, create_graph=True)
+    with pytest.raises(NotImplementedError, match="second derivatives"):
+        gradient.sum().backward()

@@ -28,6 +28,7 @@ from unbag.union.policy import OnImpossible, OnIntractable
 
 from .arguments import PADDING, BagBatch, on_device
 from .counts import IMPOSSIBLE, RELAXED, SLOW
+from .derivatives import differentiable_once
 
 #: Groups of classes that bags require: for each bag a list of groups, each a list of classes; or
 #: these packed.
@@ -483,8 +484,7 @@ class UnionOnCPU(torch.autograd.Function):
         counts[IMPOSSIBLE] = int(np.isneginf(result.log_likelihood).sum())
         counts[RELAXED] = int(result.relaxed.any(axis=1).sum())
         surplus = torch.from_numpy(result.posterior) - log_prior.exp()
-        ctx.shape, ctx.dtype, ctx.device = logits.shape, logits.dtype, logits.device
-        ctx.save_for_backward(surplus, rows, bag)
+        ctx.save_for_backward(logits, surplus, rows, bag)
         counts = counts.to(logits.device)
         ctx.mark_non_differentiable(counts)
         return log_likelihood.to(logits.device), counts
@@ -492,9 +492,10 @@ class UnionOnCPU(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:  # noqa: D102
         scale, _ = grad_outputs
-        surplus, rows, bag = ctx.saved_tensors
+        logits, surplus, rows, bag = ctx.saved_tensors
         row_scale = scale.detach().cpu().to(torch.float64)[bag][:, None]
         own = torch.where(row_scale == 0, 0.0, surplus * row_scale)
-        gradient = torch.zeros(ctx.shape, dtype=torch.float64)
+        gradient = torch.zeros(logits.shape, dtype=torch.float64)
         gradient[rows] = own
-        return gradient.to(ctx.dtype).to(ctx.device), None, None, None, None
+        gradient = gradient.to(logits.dtype).to(logits.device)
+        return differentiable_once(gradient, logits), None, None, None, None

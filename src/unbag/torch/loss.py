@@ -13,6 +13,7 @@ from unbag.union.policy import ON_IMPOSSIBLE, ON_INTRACTABLE, OnImpossible, OnIn
 
 from .arguments import BagBatch, Rates, Targets, check_rates, read_batch, working_dtype
 from .counts import IMPOSSIBLE, RELAXED, SLOW, BagCounts
+from .derivatives import differentiable_once
 from .groups import (
     GroupsLike,
     PreparedGroups,
@@ -260,6 +261,7 @@ class UnionWithCases(torch.autograd.Function):
             log_likelihood = log_sums_over(of_cases, owners, log_likelihood)
         counts = counts + more
         counts[IMPOSSIBLE] = (log_likelihood.detach() == -torch.inf).sum()
+        ctx.save_for_backward(logits)
         ctx.kept = log_likelihood, others, rows, rows_of_bags(given, cases.owners)[0]
         ctx.mark_non_differentiable(counts)
         return log_likelihood.detach(), counts
@@ -272,7 +274,8 @@ class UnionWithCases(torch.autograd.Function):
         gradient, of_rows = torch.autograd.grad(
             log_likelihood, (others, rows), scale, retain_graph=True
         )
-        return gradient.index_add_(0, places, of_rows), None, None, None, None
+        gradient = gradient.index_add_(0, places, of_rows)
+        return differentiable_once(gradient, *ctx.saved_tensors), None, None, None, None
 
 
 def log_sums_over(
@@ -286,7 +289,8 @@ def log_sums_over(
     chance = torch.where(of_cases == -torch.inf, 0.0, (of_cases - floor[owners]).exp())
     total = torch.zeros_like(log_likelihood).index_add(0, owners, chance)
     is_owner = torch.zeros_like(log_likelihood, dtype=torch.bool).index_fill_(0, owners, True)
-    is_possible = is_owner & (total > 0)
+    # NaN stays what it is.
+    is_possible = is_owner & (total != 0)
     found = torch.where(is_possible, torch.where(is_possible, total, 1.0).log() + floor, -torch.inf)
     return torch.where(is_owner, found, log_likelihood)
 
