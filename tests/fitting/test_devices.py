@@ -265,3 +265,15 @@ def test_the_model_is_an_ordinary_one(colours, device, tmp_path):
     assert isinstance(loaded.coef_, np.ndarray)
     assert loaded.coef_.dtype == np.float64
     np.testing.assert_array_equal(loaded.predict(bags), model.predict(bags))
+
+
+def test_labels_beside_groups_are_counted_as_the_device_counts_them(device, rng):
+    """Ten labels, each shown by a known instance, and four groups: the device has fourteen."""
+    y, known = np.zeros((1, 18), dtype=int), np.full(20, -1)
+    y[0, :10], known[:10] = 1, np.arange(10)
+    groups = [[[c, c + 1] for c in range(10, 18, 2)]]
+    problem = UnionProblem(np.array([0, 20]), y, known, groups)
+    bags = Bags(rng.normal(size=(20, 3)), [0, 20])
+    (block,) = parts.DevicePart(bags, problem, np.arange(1), None, device).blocks
+    assert block.n_required().tolist() == [14]
+    assert block.on_intractable == "raise"

@@ -202,7 +202,7 @@ def test_operators_keep_the_promises_of_custom_operators(rng):
             test_utils=("test_schema", "test_faketensor", "test_autograd_registration"),
         )
     groups = Groups.of([[[0, 1], [2, 5]]] * len(y), 7)
-    batch = with_groups(read_batch(given, offsets, y), prepared_groups(groups))
+    batch, _ = with_groups(read_batch(given, offsets, y), prepared_groups(groups))
     torch.library.opcheck(
         torch.ops.unbag.union.default,
         (*batch[:7], "keep", "raise", batch.groups),

@@ -1,5 +1,7 @@
 """Required groups of classes in losses: against `unbag.union`, enumeration and partial labels."""
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -150,9 +152,17 @@ def test_padded_bags_background_and_weights(device, rng):
     )
 
 
-def test_overlapping_groups_by_cases(device, rng, monkeypatch):
-    """What a GPU does, on the CPU too."""
-    monkeypatch.setattr(loss, "tells_cases_apart", lambda _, groups, __: groups.cases is not None)
+@pytest.fixture(params=["by cases", "on the CPU"])
+def overlaps(request, monkeypatch):
+    """How bags with groups that overlap are inferred: by cases, as on a GPU, or on the CPU."""
+    by_cases = request.param == "by cases"
+    monkeypatch.setattr(
+        loss, "tells_cases_apart", lambda _, groups, __: by_cases and groups.cases is not None
+    )
+    return request.param
+
+
+def test_overlapping_groups(device, rng, overlaps):
     for _ in range(3):
         logits, offsets, y, pinned, groups = joined(draw_batch(rng, 40))
         check(device, logits, offsets, y, groups, instance_labels=pinned)
@@ -224,3 +234,76 @@ def test_impossible_and_intractable_groups(device):
         union_loss(logits, [0, 20], torch.zeros(1, 18), groups=many)
     with pytest.raises(ValueError, match="a group of bag 0 holds 25"):
         union_loss(logits, [0, 20], torch.zeros(1, 18), groups=[[[9, 25]]])
+
+
+@pytest.mark.parametrize("of_bag", [[[0, 1], [2, 3]], [[0, 1], [1, 2]], [[0, 1], [0, 1, 2]]])
+def test_groups_are_not_kept(device, of_bag):
+    groups = Groups.of([of_bag], 4)
+    union_loss(torch.zeros(3, 4, device=device), [0, 3], torch.zeros(1, 4), groups=groups)
+    kept = weakref.ref(groups)
+    del groups
+    assert kept() is None
+
+
+def test_batches_that_require_no_label(device, rng):
+    """Groups are inferred elsewhere, or a known instance shows one of their classes."""
+    logits = rng.normal(size=(4, 3))
+    overlapping = [[[0, 1], [1, 2]], []]
+    check(device, logits, [0, 2, 4], -np.ones((2, 3), int), overlapping)
+    absent, shown = np.zeros((1, 3), int), np.array([0, -1])
+    check(device, logits[:2], [0, 2], absent, [[[0, 1]]], instance_labels=shown)
+    features = torch.eye(3, dtype=torch.float64, device=device)[:2]
+    weight = torch.tensor(logits[:3].T, device=device)
+    options = {"groups": [[[0, 1]]], "instance_labels": torch.as_tensor(shown)}
+    linear = union_loss_linear(features, weight, None, [0, 2], [[]], **options)
+    plain = union_loss(features @ weight.T, [0, 2], [[]], **options)
+    assert linear.item() == pytest.approx(plain.item(), rel=1e-12)
+
+
+def test_relaxing_on_a_gpu(device, rng, monkeypatch):
+    """Bags of more than so many labels and groups require nothing; what fills tables is no group.
+
+    What a GPU does, on the CPU too.
+    """
+    monkeypatch.setattr(loss, "most_labels", lambda *_: 4)
+    y = np.zeros((4, 12), int)
+    y[0, :4] = 1  # Four labels and no group,
+    y[1, :3] = 1  # three and one,
+    y[2, :3] = 1  # three and two,
+    y[3, :2] = 1  # and two and four, of which one holds a label.
+    groups = [[], [[4, 5]], [[4, 5], [6, 7]], [[1, 3], [4, 5], [6, 7], [8, 9]]]
+    logits = rng.normal(size=(24, 12))
+    given = torch.tensor(logits, device=device, requires_grad=True)
+    module = UnionLoss(reduction="sum", on_intractable="relax")
+    found = module(given, range(0, 25, 6), torch.as_tensor(y), groups=groups)
+    found.backward()
+    assert int(module.counts.relaxed) == 2
+    optional = y.copy()
+    for b in (2, 3):
+        optional[b][y[b] == 1] = -1
+        optional[b, [c for group in groups[b] for c in group]] = -1
+    kept = [[], groups[1], [], []]
+    value, gradient = expected(logits, np.arange(0, 25, 6), optional, groups=kept)
+    assert found.item() == pytest.approx(value, rel=1e-10)
+    np.testing.assert_allclose(given.grad.cpu().numpy(), gradient, rtol=0, atol=1e-10)
+
+
+OVERLAPPING = [[[0, 1], [1, 2]], [[0, 1], [0, 2]], []]
+
+
+def test_nan_is_not_taken_for_an_impossible_bag(device, rng, overlaps):
+    logits = torch.tensor(rng.normal(size=(9, 3)), device=device)
+    logits[0, 1] = torch.nan
+    module = UnionLoss(reduction="none")
+    found = module(logits, [0, 3, 6, 9], torch.zeros(3, 3) - 1, groups=OVERLAPPING)
+    assert found.isnan().tolist() == [True, False, False]
+    assert int(module.counts.impossible) == 0
+
+
+def test_second_derivatives_are_refused(device, rng, overlaps):
+    logits = torch.tensor(rng.normal(size=(6, 3)), device=device, requires_grad=True)
+    # Of the square, for the gradient to depend on the logits in any case.
+    found = union_loss(logits, [0, 3, 6], torch.zeros(2, 3) - 1, groups=OVERLAPPING[:2]) ** 2
+    (gradient,) = torch.autograd.grad(found, logits, create_graph=True)
+    with pytest.raises(NotImplementedError, match="second derivatives"):
+        gradient.sum().backward()

@@ -145,3 +145,11 @@ def test_a_linear_model_and_networks_agree_on_what_is_asked(rng):
     for model in (ORLogisticRegression(), ORNetwork(**SMALL)):
         model.fit(bags, sets)
         assert model.score(bags, sets) > -2.0
+
+
+def test_losses_that_know_no_groups_are_not_given_any(rng):
+    bags, sets, _ = made_bags(rng)
+    model = ORNetwork(**SMALL)
+    model.approximation = unbag.torch.union_loss
+    with pytest.raises(ValueError, match="approximates the exact one knows no labels that name"):
+        model.fit(bags, sets)

@@ -330,6 +330,7 @@ class ORNetwork(LabelSetLearner):
         bags, labels, pinned, weight = given
         self._check_instance_shape()
         self._check_same_features(start, last)
+        self._refuse_groups_of_approximations(labels)
         rates = self._decide_background(*given, start)
         problem, used = self._possible_label_sets(bags, labels, pinned)
         if not used.any():
@@ -385,6 +386,14 @@ class ORNetwork(LabelSetLearner):
             raise ValueError(
                 f"warm_start needs the {last} features of the last fit; X has "
                 f"{self.n_features_in_}."
+            )
+
+    def _refuse_groups_of_approximations(self, labels):
+        """Raise an error if another loss than the exact one is to learn from groups of classes."""
+        if self.approximation is not None and labels.groups is not None:
+            raise ValueError(
+                "A loss that approximates the exact one knows no labels that name groups of "
+                "classes: leave them out."
             )
 
     def _decide_background(self, bags, labels, pinned, weight, start):

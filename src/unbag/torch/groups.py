@@ -10,6 +10,7 @@ by `unbag.union`, in double precision.
 """
 
 from collections.abc import Collection, Iterable
+from copy import copy
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
@@ -27,6 +28,7 @@ from unbag.union.policy import OnImpossible, OnIntractable
 
 from .arguments import PADDING, BagBatch, on_device
 from .counts import IMPOSSIBLE, RELAXED, SLOW
+from .derivatives import differentiable_once
 
 #: Groups of classes that bags require: for each bag a list of groups, each a list of classes; or
 #: these packed.
@@ -91,7 +93,8 @@ _PREPARED: "WeakKeyDictionary[Groups, PreparedGroups]" = WeakKeyDictionary()
 def prepared_groups(groups: Groups) -> PreparedGroups:
     """Return groups as losses need them."""
     if groups not in _PREPARED:
-        _PREPARED[groups] = PreparedGroups(groups)
+        # Of a copy, which shares the arrays: a value that held its key would never be dropped.
+        _PREPARED[groups] = PreparedGroups(copy(groups))
     return _PREPARED[groups]
 
 
@@ -122,12 +125,15 @@ class GroupTable(NamedTuple):
     is_first : Tensor of int8, of the shape of the classes
         1 where a class is the first of its group.
     has_groups : Tensor of bool of shape (n_bags, 1)
+    is_group : Tensor of bool of shape (n_bags, n_groups)
+        False behind the last group of a bag.
     """
 
     classes: torch.Tensor
     columns: torch.Tensor
     is_first: torch.Tensor
     has_groups: torch.Tensor
+    is_group: torch.Tensor
 
     @classmethod
     def of(cls, groups: Groups, device: torch.device) -> "GroupTable":
@@ -137,9 +143,10 @@ class GroupTable(NamedTuple):
         table = np.zeros((groups.n_bags, n_groups, n_members), np.int64)
         fill_table(groups.bag_offsets, groups.group_offsets, groups.members, table)
         classes = on_device(torch.from_numpy(table), device, torch.int64)
-        has_groups = on_device(torch.from_numpy(groups.per_bag[:, None] > 0), device, torch.bool)
+        masks = groups.per_bag[:, None] > 0, np.arange(n_groups) < groups.per_bag[:, None]
+        own_masks = (on_device(torch.from_numpy(mask), device, torch.bool) for mask in masks)
         is_first = (classes == classes[:, :, :1]).to(torch.int8)
-        return cls(classes, classes.flatten(1), is_first, has_groups)
+        return cls(classes, classes.flatten(1), is_first, *own_masks)
 
 
 @kernel
@@ -157,8 +164,10 @@ def fill_table(bag_offsets, group_offsets, members, table):
                 table[b, k, m] = members[first + m if m < size else first]
 
 
-def with_groups(batch: BagBatch, groups: PreparedGroups, most: int | None = None) -> BagBatch:
-    """Return a batch for the operators in which each group is one class.
+def with_groups(
+    batch: BagBatch, groups: PreparedGroups, most: int | None = None
+) -> tuple[BagBatch, torch.Tensor | None]:
+    """Return a batch for the operators in which each group is one class, and what was relaxed.
 
     Bags that are inferred apart say nothing any more: all classes are optional there.
 
@@ -167,13 +176,20 @@ def with_groups(batch: BagBatch, groups: PreparedGroups, most: int | None = None
     batch : BagBatch
     groups : PreparedGroups
     most : int, optional
-        Bags that require more labels than that are relaxed: their groups are not required.
+        Bags that require more labels and groups than that are relaxed: all of them are optional.
+        Operators do the same with bags that require no group.
+
+    Returns
+    -------
+    batch : BagBatch
+    relaxed : Tensor of bool of shape (n_bags,), or None
+        Which bags were relaxed here; None without `most`.
     """
     targets = batch.targets.clone()
     if len(apart := groups.apart(batch)):
         targets[on_device(torch.from_numpy(apart), targets.device, torch.int64)] = -1
     if batch.missed is not None or batch.false is not None:
-        return batch._replace(targets=targets)
+        return batch._replace(targets=targets), None
     every, table = groups.tables(batch.logits.device)
     if every is not table:
         # Classes of groups are allowed, whatever the targets say.
@@ -186,13 +202,18 @@ def with_groups(batch: BagBatch, groups: PreparedGroups, most: int | None = None
     if batch.pins is not None:
         implied |= shown_classes(batch).gather(1, table.columns)
     is_required = table.has_groups & ~implied.reshape(shape).any(2)
+    relaxed = None
     if most is not None:
-        is_required &= ((targets == 1).sum(1) + is_required.sum(1) <= most)[:, None]
+        n_groups = (is_required & table.is_group).sum(1)
+        relaxed = (n_groups > 0) & ((targets == 1).sum(1) + n_groups > most)
+        targets.masked_fill_(relaxed[:, None] & (targets == 1), -1)
+        own = targets.gather(1, table.columns)
+        is_required &= ~relaxed[:, None]
     allowed = torch.where(table.has_groups & (own == 0), -1, own).reshape(shape)
     written = torch.where(is_required[:, :, None], table.is_first, allowed)
     targets.scatter_(1, table.columns, written.flatten(1))
     asked = torch.where(is_required[:, :, None], table.classes, -1 - table.classes)
-    return batch._replace(targets=targets, groups=asked)
+    return batch._replace(targets=targets, groups=asked), relaxed
 
 
 class BagCases(NamedTuple):
@@ -328,7 +349,7 @@ class RowGroups(NamedTuple):
         groups : Tensor of int64 of shape (n_bags, n_groups, n_members)
             As in `BagBatch`.
         labels, row_bag : Tensors
-            As in `unbag.torch.operators`.
+            As in `unbag.torch.operators`; some bag requires a label.
         """
         is_first = labels[:, None, :] == groups[:, :, :1]
         is_required = (groups[:, :, 0] >= 0) & is_first.any(2)
@@ -372,8 +393,6 @@ class RowGroups(NamedTuple):
             Logits or log-priors.
         scores : Tensor of shape (n_rows, n_labels)
         """
-        if not scores.shape[1]:
-            return
         _, total = self.scores(values, scores.dtype)
         own = scores[self.rows]
         for g in range(total.shape[1]):
@@ -392,8 +411,6 @@ class RowGroups(NamedTuple):
         logits, gradient : Tensors of shape (n_rows, n_columns)
         residual : Tensor of shape (n_rows, n_labels)
         """
-        if not residual.shape[1]:
-            return
         own, total = self.scores(logits, residual.dtype)
         share = (own - total[:, :, None]).exp().nan_to_num_(nan=0.0)
         of_rows = residual[self.rows]
@@ -467,8 +484,7 @@ class UnionOnCPU(torch.autograd.Function):
         counts[IMPOSSIBLE] = int(np.isneginf(result.log_likelihood).sum())
         counts[RELAXED] = int(result.relaxed.any(axis=1).sum())
         surplus = torch.from_numpy(result.posterior) - log_prior.exp()
-        ctx.shape, ctx.dtype, ctx.device = logits.shape, logits.dtype, logits.device
-        ctx.save_for_backward(surplus, rows, bag)
+        ctx.save_for_backward(logits, surplus, rows, bag)
         counts = counts.to(logits.device)
         ctx.mark_non_differentiable(counts)
         return log_likelihood.to(logits.device), counts
@@ -476,9 +492,10 @@ class UnionOnCPU(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:  # noqa: D102
         scale, _ = grad_outputs
-        surplus, rows, bag = ctx.saved_tensors
+        logits, surplus, rows, bag = ctx.saved_tensors
         row_scale = scale.detach().cpu().to(torch.float64)[bag][:, None]
         own = torch.where(row_scale == 0, 0.0, surplus * row_scale)
-        gradient = torch.zeros(ctx.shape, dtype=torch.float64)
+        gradient = torch.zeros(logits.shape, dtype=torch.float64)
         gradient[rows] = own
-        return gradient.to(ctx.dtype).to(ctx.device), None, None, None, None
+        gradient = gradient.to(logits.dtype).to(logits.device)
+        return differentiable_once(gradient, logits), None, None, None, None

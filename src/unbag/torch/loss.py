@@ -13,6 +13,7 @@ from unbag.union.policy import ON_IMPOSSIBLE, ON_INTRACTABLE, OnImpossible, OnIn
 
 from .arguments import BagBatch, Rates, Targets, check_rates, read_batch, working_dtype
 from .counts import IMPOSSIBLE, RELAXED, SLOW, BagCounts
+from .derivatives import differentiable_once
 from .groups import (
     GroupsLike,
     PreparedGroups,
@@ -176,21 +177,39 @@ def loss_and_counts(
     """Return the loss of a batch, and what is counted of it; see `unbag.torch.counts`."""
     weight = checked_weight(weight, batch)
     found = None if groups is None else read_groups(groups, batch)
-    if found is not None:
-        prepared, given = prepared_groups(found), batch
-        batch = with_groups(batch, prepared, most_labels(batch.logits, on_intractable))
-        apart = prepared.apart(batch)
-        if len(apart) and tells_cases_apart(batch, prepared, on_impossible):
+    if found is None:
+        return loss_of_labels(batch, weight, reduction, on_impossible, on_intractable)
+    prepared, given = prepared_groups(found), batch
+    batch, relaxed = with_groups(batch, prepared, most_labels(batch.logits, on_intractable))
+    apart = prepared.apart(batch)
+    if not len(apart):
+        loss, counts = loss_of_labels(batch, weight, reduction, on_impossible, on_intractable)
+    else:
+        if tells_cases_apart(batch, prepared, on_impossible):
             check_policies(on_impossible, on_intractable)
             log_likelihood, counts = UnionWithCases.apply(
                 batch.logits, batch, given, prepared.cases, on_intractable
             )
             refuse_impossible(on_impossible, log_likelihood, counts)
-            return reduced_loss(log_likelihood, batch, weight, reduction), counts
-        if len(apart):
-            policies: tuple[OnImpossible, OnIntractable] = (on_impossible, on_intractable)
-            log_likelihood, counts = answer_apart(batch, given, found, apart, *policies)
-            return reduced_loss(log_likelihood, batch, weight, reduction), counts
+        else:
+            log_likelihood, counts = answer_apart(
+                batch, given, found, apart, on_impossible, on_intractable
+            )
+        loss = reduced_loss(log_likelihood, batch, weight, reduction)
+    if relaxed is not None:
+        counts = counts.clone()
+        counts[RELAXED] += relaxed.sum()
+    return loss, counts
+
+
+def loss_of_labels(
+    batch: BagBatch,
+    weight: torch.Tensor | None,
+    reduction: Reduction,
+    on_impossible: OnImpossible,
+    on_intractable: OnIntractable,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the loss and the counts of a batch that the operators infer."""
     if not takes_one_pass(batch, weight, reduction):
         log_likelihood, *_, counts = answer(batch, on_impossible, on_intractable)
         return reduced_loss(log_likelihood, batch, weight, reduction), counts
@@ -200,7 +219,7 @@ def loss_and_counts(
 
 
 def most_labels(logits: torch.Tensor, on_intractable: OnIntractable) -> int | None:
-    """Return from how many labels on kernels relax a bag by themselves; None if they never do."""
+    """Return how many labels a bag may have that kernels do not relax; None if they relax none."""
     if not logits.is_cuda or on_intractable != "relax":
         return None
     from . import cuda
@@ -232,7 +251,8 @@ class UnionWithCases(torch.autograd.Function):
         owners = torch.from_numpy(cases.owners).to(logits.device)
         with torch.enable_grad():
             log_likelihood, *_, counts = answer(batch, "keep", on_intractable)
-            own = with_groups(own, prepared_groups(cases.groups), most_labels(rows, on_intractable))
+            most = most_labels(rows, on_intractable)
+            own, _ = with_groups(own, prepared_groups(cases.groups), most)
             try:
                 of_cases, *_, more = answer(own, "keep", on_intractable)
             except IntractableBagError as error:
@@ -241,6 +261,7 @@ class UnionWithCases(torch.autograd.Function):
             log_likelihood = log_sums_over(of_cases, owners, log_likelihood)
         counts = counts + more
         counts[IMPOSSIBLE] = (log_likelihood.detach() == -torch.inf).sum()
+        ctx.save_for_backward(logits)
         ctx.kept = log_likelihood, others, rows, rows_of_bags(given, cases.owners)[0]
         ctx.mark_non_differentiable(counts)
         return log_likelihood.detach(), counts
@@ -253,7 +274,8 @@ class UnionWithCases(torch.autograd.Function):
         gradient, of_rows = torch.autograd.grad(
             log_likelihood, (others, rows), scale, retain_graph=True
         )
-        return gradient.index_add_(0, places, of_rows), None, None, None, None
+        gradient = gradient.index_add_(0, places, of_rows)
+        return differentiable_once(gradient, *ctx.saved_tensors), None, None, None, None
 
 
 def log_sums_over(
@@ -267,7 +289,8 @@ def log_sums_over(
     chance = torch.where(of_cases == -torch.inf, 0.0, (of_cases - floor[owners]).exp())
     total = torch.zeros_like(log_likelihood).index_add(0, owners, chance)
     is_owner = torch.zeros_like(log_likelihood, dtype=torch.bool).index_fill_(0, owners, True)
-    is_possible = is_owner & (total > 0)
+    # NaN stays what it is.
+    is_possible = is_owner & (total != 0)
     found = torch.where(is_possible, torch.where(is_possible, total, 1.0).log() + floor, -torch.inf)
     return torch.where(is_owner, found, log_likelihood)
 
@@ -536,7 +559,7 @@ def union_loss_linear(
     given, counted, apart = batch, weights, np.zeros(0, np.intp)
     if found is not None:
         prepared = prepared_groups(found)
-        batch = with_groups(batch, prepared, most_labels(features, on_intractable))
+        batch, _ = with_groups(batch, prepared, most_labels(features, on_intractable))
         apart = prepared.apart(batch)
         counted = weights.index_fill(0, torch.from_numpy(apart).to(weights.device), 0.0)
     total, log_likelihood, *_, counts = union_linear(

@@ -27,6 +27,7 @@ from unbag.union.problem import LARGEST
 
 from .arguments import PADDING, working_dtype
 from .counts import IMPOSSIBLE, RELAXED, SLOW
+from .derivatives import differentiable_once, refuse_second_derivatives
 from .groups import SLOW_METHODS, RowGroups
 
 NO_TRANSFORMS = (
@@ -161,7 +162,7 @@ def log_shares(
     here = label >= 0
     label = label.clamp(min=0)
     share = log_prior.gather(1, label)
-    if groups is not None:
+    if groups is not None and labels.shape[1]:
         RowGroups.of(groups, labels, row_bag).write_scores(log_prior, share)
     if missed is not None:
         share = share + torch.log1p(-missed)[label]
@@ -248,7 +249,7 @@ def union_gradient(
         gradient[rows] += unasked.mul_(row_scale[rows])
     label = labels[row_bag].to(torch.int64)
     own = torch.where(label >= 0, posteriors, 0.0) * row_scale
-    if groups is not None:
+    if groups is not None and labels.shape[1]:
         RowGroups.of(groups, labels, row_bag).share_out(logits, own, gradient)
     gradient.scatter_add_(1, label.clamp(min=0), own)
     # Bags with a scale of zero have no gradient, even if their logits are NaN.
@@ -398,13 +399,7 @@ def reduced(
     return 0.0 - total.to(dtype), counted, n_counted
 
 
-def _refuse_second_derivatives(ctx, *_):
-    raise NotImplementedError(
-        "second derivatives of union losses are not implemented; differentiate once."
-    )
-
-
-union_gradient.register_autograd(_refuse_second_derivatives)
+union_gradient.register_autograd(refuse_second_derivatives)
 
 
 @torch.library.custom_op("unbag::union_linear", mutates_args=())
@@ -575,24 +570,8 @@ def _backward_linear(ctx, scale, *_):
         scaled[1].to(weight.dtype) if with_weight else None,
         scaled[2].to(weight.dtype) if with_weight and bias is not None else None,
     ]
-    if torch.is_grad_enabled():
-        refuse = RefuseSecondDerivatives.apply
-        found = [None if own is None else refuse(own, *given[:3]) for own in found]
+    found = [None if own is None else differentiable_once(own, *given[:3]) for own in found]
     return *found, *(None,) * 12
-
-
-class RefuseSecondDerivatives(torch.autograd.Function):
-    """What is given, which must not be differentiated."""
-
-    @staticmethod
-    def forward(ctx, gradient, *of):
-        """Return a gradient as that of tensors."""
-        return gradient.view_as(gradient)
-
-    @staticmethod
-    def backward(ctx, *_):
-        """Raise an error."""
-        _refuse_second_derivatives(ctx)
 
 
 union_linear.register_autograd(_backward_linear, setup_context=_keep_linear)

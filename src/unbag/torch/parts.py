@@ -123,9 +123,15 @@ class Block:
         if self.X.is_cuda:
             from . import cuda
 
-            n_required = np.maximum((problem.y == 1).sum(axis=1), problem.n_required)
-            if cuda.holds_every_bag(np.diff(problem.offsets), n_required):
+            if cuda.holds_every_bag(np.diff(problem.offsets), self.n_required()):
                 self.on_intractable = "relax"
+
+    def n_required(self) -> np.ndarray:
+        """Return how many classes and groups the operators require of each bag.
+
+        More than `UnionProblem.n_required`: classes that known instances show count too.
+        """
+        return (self.targets == 1).sum(1).cpu().numpy()
 
     def _take_groups(self, groups):
         """Let each group be one class, and set bags apart whose groups overlap."""
@@ -133,7 +139,7 @@ class Block:
         logits = self.X.new_zeros(()).expand(len(self.X), self.targets.shape[1])
         given = logits, self.offsets, self.targets, self.pins, None, None, False
         prepared = prepared_groups(groups)
-        batch = with_groups(BagBatch(*given, tuple(logits.shape)), prepared)
+        batch, _ = with_groups(BagBatch(*given, tuple(logits.shape)), prepared)
         self.targets, self.groups = batch.targets, batch.groups
         if len(bags := prepared.overlapping):
             rows = rows_of(bags, self.problem.offsets)

@@ -80,7 +80,7 @@ def needed_groups(bag_offsets, group_offsets, members, y, offsets, pinned):
     """
     needed = np.ones(group_offsets.shape[0] - 1, np.bool_)
     n_bags, n_classes = bag_offsets.shape[0] - 1, y.shape[1]
-    # The last group, or bag as a negative number, that has each class.
+    # The last group that has each class.
     mark = np.full(n_classes, -1)
     shown = np.zeros(n_classes, np.bool_)
     for b in range(n_bags):
