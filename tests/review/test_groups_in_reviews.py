@@ -161,6 +161,32 @@ def test_corrections_of_groups_are_those_of_the_session(session, colours, state)
     assert corrected.to_sets() == session.label_sets().to_sets()
 
 
+def overlapping(colours, *, is_open):
+    """Return label sets in which the first bag has the groups blue/green and green/red."""
+    indicator, is_first = colours.labels.indicator.copy(), np.arange(len(colours.bags)) == 0
+    indicator[0] = -1
+    groups = [[[0, 1], [1, 2]] if first else [] for first in is_first]
+    return LabelSets(indicator, NAMES, is_first & is_open, groups)
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+@pytest.mark.parametrize("other", ["absent", "unknown", "present"])
+def test_overlapping_groups_are_struck_alike_in_session_and_corrections(
+    begin, colours, is_open, other
+):
+    labels = overlapping(colours, is_open=is_open)
+    session = begin(labels=labels)
+    session.answer({"kind": "tag", "bag": 0, "label": "green/red", "state": other})
+    session.answer({"kind": "tag", "bag": 0, "label": "blue/green", "state": "absent"})
+    expected = [0, 0, 0] if other == "absent" else [0, -1, -1]
+    assert session.states(0, 1)[0].tolist() == expected
+    tags = read_answers(session.log.path).standing().tags
+    corrected = corrected_tags(labels, colours.bags, tags)
+    assert corrected.indicator[0].tolist() == expected
+    assert corrected.to_sets() == session.label_sets().to_sets()
+    assert session.bag_view(0)["open"] == is_open
+
+
 def test_a_group_has_the_name_that_the_table_has_for_it(begin, colours):
     tagging = Tagging.of(taxonomy=Taxonomy.of({"blue": "cold", "green": "cold"}))
     cells = [{"cold"} if b == 4 else each for b, each in enumerate(colours.labels.to_sets())]

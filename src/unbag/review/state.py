@@ -19,7 +19,7 @@ from unbag._messages import shortened
 from unbag.annotations import class_text
 from unbag.bags import Bags
 from unbag.groups import Groups
-from unbag.io.answers import STATES, Answer, LabelChange, ReadAnswers
+from unbag.io.answers import STATES, Answer, LabelChange, ReadAnswers, strike_out
 from unbag.labels import LabelSets
 from unbag.report.bag_view import GroupTag, group_tags
 from unbag.tagging import BACKGROUND_NAME
@@ -283,11 +283,11 @@ class ReviewState:
         found = found.copy()
         for b in struck:
             groups = self.groups[b].values()
-            named = {c for each in groups if each.state != 0 for c in each.columns}
-            out = {c for each in groups if each.state == 0 for c in each.columns} - named
-            for c in out:
-                if found[b - first, c] == -1 and not self.open[b]:
-                    found[b - first, c] = 0
+            strike_out(
+                found[b - first],
+                [c for each in groups if each.state == 0 for c in each.columns],
+                [c for each in groups if each.state != 0 for c in each.columns],
+            )
         return found
 
     def _with_groups(self, first: int, last: int) -> Iterator[int]:
