@@ -109,6 +109,36 @@ def test_a_group_can_be_struck_marked_as_unsure_and_put_back(session):
     assert not session.done
 
 
+def test_undo_brings_back_what_a_class_was_by_itself(session, colours):
+    b = group_bag(session)
+    labels, before = session_labels(session, colours), session.tags.copy()
+    session.answer({"kind": "tag", "bag": b, "label": "blue/green", "state": "absent"})
+    struck = session.label_sets().to_sets()
+    session.answer({"kind": "tag", "bag": b, "label": "blue", "state": "present"})
+    assert session.states(b, b + 1)[0, :2].tolist() == [1, 0]
+    session.answer({"kind": "undo", "answer": session.done[-1].number})
+    np.testing.assert_array_equal(session.tags, before)
+    assert session.label_sets().to_sets() == struck
+    tags = read_answers(session.log.path).standing().tags
+    assert corrected_tags(labels, colours.bags, tags).to_sets() == struck
+    session.answer({"kind": "undo", "answer": session.done[-1].number})
+    np.testing.assert_array_equal(session.tags, before)
+    assert session.label_sets().to_sets() == labels.to_sets()
+
+
+def test_a_class_of_a_struck_group_cannot_be_unknown(session):
+    b = group_bag(session)
+    session.answer({"kind": "tag", "bag": b, "label": "blue/green", "state": "absent"})
+    with pytest.raises(Refused, match="tag blue/green, which was struck out: put") as refused:
+        session.answer({"kind": "tag", "bag": b, "label": "blue", "state": "unknown"})
+    assert refused.value.status == 409
+    assert len(session.done) == 1
+    session.answer({"kind": "tag", "bag": b, "label": "blue/green", "state": "present"})
+    session.answer({"kind": "tag", "bag": b, "label": "blue", "state": "present"})
+    session.answer({"kind": "tag", "bag": b, "label": "blue", "state": "unknown"})
+    assert session.states(b, b + 1)[0, 0] == -1
+
+
 def test_a_group_of_which_an_instance_is_labelled_is_not_struck(session):
     b = group_bag(session)
     session.answer({"kind": "label", "bag": b, "instance": 0, "label": "green"})
