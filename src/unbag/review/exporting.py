@@ -80,7 +80,7 @@ def write_corrected_table(path: PathLike, session: Session, table: BagTable) -> 
     stands_for = table.roles.tagging.classes_of_groups(
         tagged, [str(each) for each in session.model.classes_.tolist()]
     )
-    labels = corrected_tags(table.labels, table.bags, session.changed_tags(), stands_for)
+    labels = corrected_tags(table.labels, table.bags, session.corrections_of_tags(), stands_for)
     cells = {} if labels is None else _tag_cells(labels, table, new)
     column = None if source is None else known_label_column(source)
     if column is None:
