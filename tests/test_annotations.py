@@ -185,6 +185,11 @@ def test_selections_leave_background_out_and_say_how_many(files, run):
     assert sum(map(len, tracks)) == 32
     _, _, words = run(*arguments)
     assert "48 instances of background are left out" in words
+    frame = nights()
+    is_noise = frame["truth"] == "noise"
+    frame[~is_noise | (is_noise.cumsum() == 1)].to_csv(files / "nights.csv", index=False)
+    _, _, words = run(*arguments)
+    assert "1 instance of background is left out" in words
 
 
 # Bags that are said to hold nothing.

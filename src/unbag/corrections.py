@@ -92,7 +92,9 @@ def corrected_label_sets(path: PathLike, data: BagTable) -> LabelSets | None:
             "the log of another table?"
         ),
     )
-    return corrected_tags(data.labels, data.bags, tags)
+    tagged = [] if data.labels is None else list(map(str, data.labels.classes.tolist()))
+    stands_for = data.roles.tagging.classes_of_groups(tagged)
+    return corrected_tags(data.labels, data.bags, tags, stands_for)
 
 
 def background_names(source: Source, corrected: BagTable) -> set[str]:

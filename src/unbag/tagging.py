@@ -409,8 +409,35 @@ class Tagging:
         """
         if not self.names_groups:
             return {}
-        groups, _ = self.groups_among(labels, classes)
-        return {frozenset(members): name for name, members in reversed(groups.items()) if members}
+        groups, others = self.groups_among(labels, classes)
+        return {
+            frozenset(members): name
+            for name, members in reversed(groups.items())
+            if members and name not in others
+        }
+
+    def classes_of_groups(
+        self, labels: Collection[str], classes: Collection[str] | None = None
+    ) -> "dict[str, frozenset[str]]":
+        """Return all that labels stand for, of those labels that stand for groups.
+
+        Parameters
+        ----------
+        labels : collection of str
+            All that the table has.
+        classes : collection of str, optional
+            Those of a model; by default, the labels that are no groups.
+
+        Examples
+        --------
+        >>> found = Tagging.of(any_of="/").classes_of_groups(["owl/hawk", "hawk/owl", "owl"])
+        >>> found["owl/hawk"] == found["hawk/owl"] == {"hawk", "owl"}
+        True
+        """
+        if not self.names_groups:
+            return {}
+        groups, others = self.groups_among(labels, classes)
+        return {name: frozenset([*found, *others.get(name, ())]) for name, found in groups.items()}
 
     def _meant(self, part, known):
         """Return the classes that a part of a group stands for, and what is no class of them."""

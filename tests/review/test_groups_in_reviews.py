@@ -6,12 +6,19 @@ import json
 import numpy as np
 import pytest
 
+import unbag
 from oracle import enumerate_bag
 from review.command import Command
 from unbag import Bags, LabelSets, ORLogisticRegression
+from unbag.cli.evaluate import group_names
+from unbag.corrections import corrected_label_sets
+from unbag.io import Roles
 from unbag.io.answers import corrected_tags, read_answers
+from unbag.io.table import open_source
 from unbag.review import next_questions
+from unbag.review.log import AnswerLog
 from unbag.review.requests import Refused
+from unbag.review.session import Session
 from unbag.tagging import Tagging
 from unbag.taxonomy import Taxonomy
 
@@ -102,6 +109,36 @@ def test_a_group_can_be_struck_marked_as_unsure_and_put_back(session):
     assert not session.done
 
 
+def test_undo_brings_back_what_a_class_was_by_itself(session, colours):
+    b = group_bag(session)
+    labels, before = session_labels(session, colours), session.tags.copy()
+    session.answer({"kind": "tag", "bag": b, "label": "blue/green", "state": "absent"})
+    struck = session.label_sets().to_sets()
+    session.answer({"kind": "tag", "bag": b, "label": "blue", "state": "present"})
+    assert session.states(b, b + 1)[0, :2].tolist() == [1, 0]
+    session.answer({"kind": "undo", "answer": session.done[-1].number})
+    np.testing.assert_array_equal(session.tags, before)
+    assert session.label_sets().to_sets() == struck
+    tags = read_answers(session.log.path).standing().tags
+    assert corrected_tags(labels, colours.bags, tags).to_sets() == struck
+    session.answer({"kind": "undo", "answer": session.done[-1].number})
+    np.testing.assert_array_equal(session.tags, before)
+    assert session.label_sets().to_sets() == labels.to_sets()
+
+
+def test_a_class_of_a_struck_group_cannot_be_unknown(session):
+    b = group_bag(session)
+    session.answer({"kind": "tag", "bag": b, "label": "blue/green", "state": "absent"})
+    with pytest.raises(Refused, match="tag blue/green, which was struck out: put") as refused:
+        session.answer({"kind": "tag", "bag": b, "label": "blue", "state": "unknown"})
+    assert refused.value.status == 409
+    assert len(session.done) == 1
+    session.answer({"kind": "tag", "bag": b, "label": "blue/green", "state": "present"})
+    session.answer({"kind": "tag", "bag": b, "label": "blue", "state": "present"})
+    session.answer({"kind": "tag", "bag": b, "label": "blue", "state": "unknown"})
+    assert session.states(b, b + 1)[0, 0] == -1
+
+
 def test_a_group_of_which_an_instance_is_labelled_is_not_struck(session):
     b = group_bag(session)
     session.answer({"kind": "label", "bag": b, "instance": 0, "label": "green"})
@@ -154,6 +191,32 @@ def test_corrections_of_groups_are_those_of_the_session(session, colours, state)
     assert corrected.to_sets() == session.label_sets().to_sets()
 
 
+def overlapping(colours, *, is_open):
+    """Return label sets in which the first bag has the groups blue/green and green/red."""
+    indicator, is_first = colours.labels.indicator.copy(), np.arange(len(colours.bags)) == 0
+    indicator[0] = -1
+    groups = [[[0, 1], [1, 2]] if first else [] for first in is_first]
+    return LabelSets(indicator, NAMES, is_first & is_open, groups)
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+@pytest.mark.parametrize("other", ["absent", "unknown", "present"])
+def test_overlapping_groups_are_struck_alike_in_session_and_corrections(
+    begin, colours, is_open, other
+):
+    labels = overlapping(colours, is_open=is_open)
+    session = begin(labels=labels)
+    session.answer({"kind": "tag", "bag": 0, "label": "green/red", "state": other})
+    session.answer({"kind": "tag", "bag": 0, "label": "blue/green", "state": "absent"})
+    expected = [0, 0, 0] if other == "absent" else [0, -1, -1]
+    assert session.states(0, 1)[0].tolist() == expected
+    tags = read_answers(session.log.path).standing().tags
+    corrected = corrected_tags(labels, colours.bags, tags)
+    assert corrected.indicator[0].tolist() == expected
+    assert corrected.to_sets() == session.label_sets().to_sets()
+    assert session.bag_view(0)["open"] == is_open
+
+
 def test_a_group_has_the_name_that_the_table_has_for_it(begin, colours):
     tagging = Tagging.of(taxonomy=Taxonomy.of({"blue": "cold", "green": "cold"}))
     cells = [{"cold"} if b == 4 else each for b, each in enumerate(colours.labels.to_sets())]
@@ -168,6 +231,40 @@ def test_a_group_has_the_name_that_the_table_has_for_it(begin, colours):
     tags = read_answers(session.log.path).standing().tags
     corrected = corrected_tags(raw, colours.bags, tags).with_groups_of(tagging, NAMES)
     assert corrected.to_sets() == session.label_sets().to_sets()
+
+
+@pytest.mark.parametrize("state", ["absent", "unknown", "present"])
+@pytest.mark.parametrize("tags", [{"cold"}, {"chilly"}, {"chilly", "cold"}])
+def test_a_group_with_two_names_is_corrected_under_that_of_the_bag(begin, colours, tags, state):
+    parents = {"blue": "cold", "green": "cold", "cold": "chilly"}
+    tagging = Tagging.of(taxonomy=Taxonomy.of(parents))
+    cells = colours.labels.to_sets()
+    cells[4], cells[5], cells[6] = tags, {"cold"}, {"chilly"}
+    raw = LabelSets.parse(cells)
+    tagged = raw.classes.tolist()
+    session = begin(
+        labels=raw.with_groups_of(tagging, NAMES),
+        group_names=tagging.names_of_groups(tagged, NAMES),
+    )
+    [shown] = session.bag_view(4)["tags"]
+    session.answer({"kind": "tag", "bag": 4, "label": shown["label"], "state": "absent"})
+    session.answer({"kind": "tag", "bag": 4, "label": shown["label"], "state": state})
+    changes = read_answers(session.log.path).standing().tags
+    for stands_for in (
+        tagging.classes_of_groups(tagged), tagging.classes_of_groups(tagged, NAMES),
+    ):  # fmt: skip
+        corrected = corrected_tags(raw, colours.bags, changes, stands_for)
+        if state == "present":
+            assert corrected.to_sets() == raw.to_sets()
+        read = corrected.with_groups_of(tagging, NAMES)
+        assert read.to_sets() == session.label_sets().to_sets()
+
+
+def test_what_is_only_partly_known_gives_a_group_no_name():
+    parents = {"blue": "cold", "green": "cold", "cold": "chilly", "white": "chilly"}
+    tagging = Tagging.of(taxonomy=Taxonomy.of(parents))
+    names = tagging.names_of_groups(["chilly", "cold"], NAMES)
+    assert names == {frozenset({"blue", "green"}): "cold"}
 
 
 def test_a_review_with_groups_goes_on_where_it_was(begin, vague, session):
@@ -236,3 +333,32 @@ def test_the_command_reviews_exports_and_learns(run, tmp_path, monkeypatch):
     )
     assert code == 0
     assert json.loads(out)["bags"] == len(tags)
+
+
+def test_a_tag_under_another_name_is_struck_in_files_and_fits(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tags = ["owl", "hawk", "owl/hawk", "hawk/owl", "tit", "tit|hawk/owl"]
+    rows = "".join(
+        f"{b},{cell},{pitch}\n{b},{cell},{pitch + 0.1}\n"
+        for b, (cell, pitch) in enumerate(zip(tags, [1, 4, 1.2, 3.9, 9, 8.8], strict=True))
+    )
+    (tmp_path / "t.csv").write_text(f"night,tags,pitch\n{rows}")
+    model = unbag.fit("t.csv", bag="night", labels="tags", any_of="/")
+    model.save("m.unbag")
+    with open_source("t.csv") as source:
+        data = source.read(Roles(bag="night", labels="tags", any_of="/"))
+    labels = data.labels.with_groups_of(data.roles.tagging, model.classes_)
+    names = group_names(data, model.classes_)
+    with AnswerLog("t.csv.answers.jsonl", data.bags, "t.csv") as log:
+        session = Session(model, data.bags, labels, log, group_names=names)
+        # Both spellings have one name on the page.
+        [name] = session.groups[5]
+        assert [*session.groups[2], *session.groups[3]] == [name, name]
+        for b in (2, 5):
+            session.answer({"kind": "tag", "bag": b, "label": name, "state": "absent"})
+    assert run("review", "m.unbag", "t.csv", "--export", "out.csv")[0] == 0
+    with (tmp_path / "out.csv").open() as file:
+        cells = [row["tags"] for row in csv.DictReader(file)][::2]
+    assert cells == ["owl", "hawk", "(none)", "hawk/owl", "tit", "tit"]
+    corrected = corrected_label_sets("t.csv.answers.jsonl", data)
+    assert corrected.to_sets()[2:] == [set(), {"hawk/owl"}, {"tit"}, {"tit"}]

@@ -467,6 +467,39 @@ def test_a_tag_that_was_skipped_is_not_asked_again_after_a_restart(begin):
     assert again._is_tag_open(*asked.values())
 
 
+@pytest.mark.parametrize("state", ["present", "absent"])
+def test_a_suspicious_tag_is_asked_again_when_its_answer_is_undone(begin, state):
+    session = begin()
+    label = session.names[int(np.flatnonzero(session.tags[0] == 1)[0])]
+    session.suspicious[0, label] = {}
+    view = session.bag_view(0)["tags"]
+    session.answer({"kind": "tag", "bag": 0, "label": label, "state": state, "asked": "tag"})
+    assert not session._is_tag_open(0, label)
+    session.answer({"kind": "undo", "answer": session.done[-1].number})
+    assert session._is_tag_open(0, label)
+    assert session.bag_view(0)["tags"] == view
+    assert session.corrections_of_tags() == {}
+    # Of two answers, the first still stands.
+    for state in ("absent", "present"):
+        session.answer({"kind": "tag", "bag": 0, "label": label, "state": state, "asked": "tag"})
+    session.answer({"kind": "undo", "answer": session.done[-1].number})
+    assert not session._is_tag_open(0, label)
+    assert session.corrections_of_tags() == {("bag 0", label): "absent"}
+
+
+def test_undo_leaves_the_tags_that_known_labels_give(begin, colours):
+    b = int(np.flatnonzero((colours.labels.indicator == 0).any(axis=1))[0])
+    label = str(colours.labels.classes[colours.labels.indicator[b].argmin()])
+    known = np.full(colours.bags.n_instances, None, dtype=object)
+    known[colours.bags.offsets[b]] = label
+    session = begin(known=known)
+    given = session.corrections_of_tags()
+    assert given == {(f"bag {b}", label): "present"}
+    session.answer({"kind": "tag", "bag": b, "label": label, "state": "unknown"})
+    session.answer({"kind": "undo", "answer": session.done[-1].number})
+    assert session.corrections_of_tags() == given
+
+
 def test_that_a_suspicious_tag_is_right_is_an_answer(begin):
     session = begin()
     asked = tag_question(session)

@@ -238,9 +238,7 @@ def annotate(
         "seconds": dict(zip(("reading", "annotating", "writing"), seconds, strict=True)),
     }
     messages.result(result)
-    # With both, a label needs both probabilities.
-    least = max((each for each in (unknown_below, back_off) if each is not None), default=None)
-    for line in described(figures, names, least, joint):
+    for line in described(figures, names, least_probability(unknown_below, back_off), joint):
         messages.note(line)
     if n_known:
         messages.note(
@@ -249,8 +247,8 @@ def annotate(
         )
     if not_selected:
         messages.note(
-            f"{counted(not_selected, 'instance')} of background are left out of the files for "
-            "other tools."
+            f"{counted(not_selected, 'instance of background is', 'instances of background are')} "
+            "left out of the files for other tools."
         )
     messages.note(f"Written to {output}.")
 
@@ -265,6 +263,11 @@ def known_and_other(data: io.BagTable, annotation: Any, background_name: str) ->
     known = [background_name if each == BACKGROUND_NAME else each for each in known]
     is_other = [label != found for label, found in zip(known, annotation, strict=True) if label]
     return len(is_other), sum(is_other)
+
+
+def least_probability(unknown_below: float | None, back_off: float | None) -> float | None:
+    """Return how probable a label must be to be written: with both options, it needs both."""
+    return max((each for each in (unknown_below, back_off) if each is not None), default=None)
 
 
 def described(

@@ -23,7 +23,7 @@ from unbag.io.table import Source
 from unbag.out_of_core.checkpoints import checkpoint_beside
 from unbag.out_of_core.fits import check_fit, is_network, opened, training_set_of
 
-from .annotate import described
+from .annotate import described, least_probability
 from .console import messages, progress
 from .fit import background_facts, describe_noise, facts, show_classes, summarise
 
@@ -151,8 +151,7 @@ def annotate_on_disk(
     result = {"output": str(output), **asdict(found), "seconds": perf_counter() - start}
     del result["columns"]
     messages.result(result)
-    given = options["unknown_below"], options["back_off"]
-    least = max((each for each in given if each is not None), default=None)
+    least = least_probability(options["unknown_below"], options["back_off"])
     for line in described(found, found.columns, least, options["joint"]):
         messages.note(line)
     messages.note(f"Written to {output}.")

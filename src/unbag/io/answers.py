@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from unbag._files import DataError, PathLike, check, existing_file, parsed_json, unreadable
@@ -446,13 +447,26 @@ def check_same_bags(read: ReadAnswers, bags: Bags) -> None:
 
 
 def corrected_tags(
-    labels: LabelSets | None, bags: Bags, tags: Mapping[tuple[str, str], str]
+    labels: LabelSets | None,
+    bags: Bags,
+    tags: Mapping[tuple[str, str], str],
+    stands_for: Mapping[str, frozenset[str]] | None = None,
 ) -> LabelSets | None:
     """Return label sets with the changes that people made to the tags of bags.
 
     Classes that are new come last. Bags that are not among `bags` are left out. A tag may be a
     group of classes, by the name that `unbag.tagging.group_name` gives it: if it is struck out, its
     classes are absent where nothing else names them.
+
+    Parameters
+    ----------
+    labels : LabelSets or None
+    bags : Bags
+    tags : mapping of (str, str) to str
+        The states of tags, by bag and name.
+    stands_for : mapping of str to frozenset of str, optional
+        The classes of labels that stand for groups: see `Tagging.classes_of_groups`. Where a bag
+        has such a group under another name, or two, it is this that changes.
 
     Examples
     --------
@@ -471,29 +485,55 @@ def corrected_tags(
     column_of = {name: column for column, name in enumerate(names)}
     number_of = {str(name): b for b, name in enumerate(bags.ids.tolist())}
     groups = [[] for _ in range(len(bags))] if labels.groups is None else labels.groups.to_lists()
-    named = {group_name(names[c] for c in group) for of_bag in groups for group in of_bag}
-    of_groups = {key: state for key, state in tags.items() if key[1] in named - column_of.keys()}
-    new = sorted({label for _, label in tags.keys() - of_groups.keys()} - column_of.keys())
+    stands_for = stands_for or {}
+    named = [[frozenset(names[c] for c in group) for group in of_bag] for of_bag in groups]
+    meaning = {group_name(members): members for of_bag in named for members in of_bag}
+    meaning = {name: members for name, members in meaning.items() if name not in column_of}
+    meaning |= stands_for
+    new = sorted({label for _, label in tags} - meaning.keys() - column_of.keys())
     column_of |= {name: len(names) + place for place, name in enumerate(new)}
     added = np.where(labels.open, -1, 0).astype(np.int8)
     indicator = np.hstack([labels.indicator, np.repeat(added[:, None], len(new), axis=1)])
-    for (bag, label), state in of_groups.items():
-        if (b := number_of.get(bag)) is not None and state != "present":
-            _take_out(groups[b], label, names, indicator[b], is_absent=state == "absent")
+    changes: dict[int, dict[str, str]] = {}
     for (bag, label), state in tags.items():
-        if (b := number_of.get(bag)) is not None and label in column_of:
-            indicator[b, column_of[label]] = STATES[state]
+        if (b := number_of.get(bag)) is not None:
+            changes.setdefault(b, {})[label] = state
+    for b, states in changes.items():
+        own = {
+            name: members for name, members in stands_for.items()
+            if labels.indicator[b, column_of[name]] == 1
+        }  # fmt: skip
+        had = {*own.values(), *named[b]}
+        of_groups = {meaning[label]: state for label, state in states.items() if label in meaning}
+        states = {label: state for label, state in states.items() if meaning.get(label) not in had}
+        states |= {name: of_groups[each] for name, each in own.items() if each in of_groups}
+        for label, state in states.items():
+            if label in column_of:
+                indicator[b, column_of[label]] = STATES[state]
+        groups[b] = [
+            group for group, members in zip(groups[b], named[b], strict=True)
+            if of_groups.get(members, "present") == "present"
+        ]  # fmt: skip
+        struck = {members for members, state in of_groups.items() if state == "absent"}
+        is_struck, is_left = (
+            [column_of[name] for members in each for name in members if name in column_of]
+            for each in (struck, had - struck)
+        )
+        strike_out(indicator[b], is_struck, is_left)
     classes = labels.classes if not new else np.array([*names, *new], dtype=object).astype(str)
     return LabelSets(indicator, classes, labels.open, groups)
 
 
-def _take_out(
-    groups: list[list[int]], label: str, names: list[str], states: Any, *, is_absent: bool
-) -> None:
-    """Take a group out of those of a bag; if it is absent, so are its classes."""
-    struck = [group for group in groups if group_name(names[c] for c in group) == label]
-    groups[:] = [group for group in groups if group not in struck]
-    left = {c for group in groups for c in group}
-    for c in {c for group in struck for c in group} - left:
-        if is_absent and states[c] == -1:
+def strike_out(states: NDArray[np.int8], struck: Iterable[int], left: Iterable[int]) -> None:
+    """Let the classes of struck groups be absent, unless a group that is left names them.
+
+    Parameters
+    ----------
+    states : ndarray of int8 of shape (n_classes,)
+        Of one bag, changed in place: only what is unknown by itself becomes absent.
+    struck, left : iterable of int
+        Columns of the classes of these groups.
+    """
+    for c in set(struck) - set(left):
+        if states[c] == -1:
             states[c] = 0

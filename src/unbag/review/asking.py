@@ -19,12 +19,10 @@ from unbag.labels import LabelSets
 from unbag.tagging import BACKGROUND_NAME
 
 from .estimates import estimate_errors
-from .questions import next_questions
+from .questions import RANDOM_SHARE, next_questions
 
 #: Questions that are chosen at a time: until the model is fitted again, one in each bag.
 N_QUESTIONS = 40
-#: Share of the questions that are asked at random, so that errors are estimated without a bias.
-RANDOM_SHARE = 0.1
 #: Tags are checked by so many fits, in tables of at most so many instances.
 CHECK_FOLDS, MOST_CHECKED = 5, 20_000
 #: Labels of bags that are wrong with that probability are suspicious; the worst of them are asked.

@@ -76,7 +76,11 @@ def write_corrected_table(path: PathLike, session: Session, table: BagTable) -> 
     written = {} if source is None else columns_of_annotate(source, table.roles)
     names = answer_names([*columns, KNOWN_LABEL], taken, written)
     new: dict[str, Any] = {names[name]: values for name, values in columns.items()}
-    labels = corrected_tags(table.labels, table.bags, session.changed_tags())
+    tagged = [] if table.labels is None else list(map(str, table.labels.classes.tolist()))
+    stands_for = table.roles.tagging.classes_of_groups(
+        tagged, [str(each) for each in session.model.classes_.tolist()]
+    )
+    labels = corrected_tags(table.labels, table.bags, session.corrections_of_tags(), stands_for)
     cells = {} if labels is None else _tag_cells(labels, table, new)
     column = None if source is None else known_label_column(source)
     if column is None:

@@ -26,7 +26,7 @@ from .beliefs import MOST_ENTRIES, Beliefs
 
 Strategy = Literal["default", "gain", "entropy", "margin", "random", "tag"]
 
-#: Share of the questions of a round that are drawn at random.
+#: Share of the questions of a round that are drawn at random: without them, estimates are biased.
 RANDOM_SHARE = 0.1
 #: Least weight in that draw, so that labels of which the model is certain are checked too.
 LEAST_WEIGHT = 0.02
@@ -126,7 +126,8 @@ def next_questions(
         closest, and "random" anywhere. "tag" asks whether a class is in a bag, see `tags`.
         "default" is "gain" and "margin" together, without near-copies, with a tenth of the
         questions at random and, if there are rare classes or tags that look wrong, a tenth about
-        each of those.
+        each of those. With questions about tags, "gain" and "margin" choose the instances, but
+        their gains alone decide between them and the tags, which have no margin.
     n_questions : int, default=20
         How many, at most: all of them are asked before the model is fitted again.
     random_state : int, Generator, RandomState or None
@@ -147,7 +148,8 @@ def next_questions(
     Questions
         One per bag, unless there are fewer bags than questions, or `seconds` says that it is worth
         staying. "random" may draw several of a bag. Those at random and about rare classes are
-        spread over the round, the others are in the order in which they were chosen, best first.
+        spread over the round, the others are in the order in which they were chosen, best first; if
+        some of them are about tags, in the order of their gains.
 
     Raises
     ------
@@ -309,6 +311,7 @@ class Choice:
         found = self.questions(chosen[: n_best - len(rare)], "gain")
         spread += self.questions(rare, "rare class")
         if about_tags:
+            # A tag has no margin: what they have in common is the gain.
             taken = {each.bag for each in spread}
             rivals = [*found, *(each for each in about_tags if each.bag not in taken)]
             found = _first_of_each_bag(sorted(rivals, key=lambda each: -each.gain))

@@ -163,8 +163,11 @@ def tag(session: "Session", request: dict[str, Any], b: int) -> Made:
         if columns[0] == BACKGROUND:
             raise Refused(422, "background is no tag")
         before = int(session.states(b, b + 1)[0, columns[0]])
+        stored = int(session.tags[b, columns[0]])
+        if state == "unknown":
+            _check_not_struck(session, b, columns[0])
     else:
-        name, columns, before = group.name, group.columns, group.state
+        name, columns, before, stored = group.name, group.columns, group.state, group.state
     if state == "absent":
         for column in columns:
             _check_not_labelled(session, b, column)
@@ -172,8 +175,9 @@ def tag(session: "Session", request: dict[str, Any], b: int) -> Made:
         # That it is right is an answer, where that was the question.
         if request.get("asked") != ABOUT_TAG:
             return None
-        return _made(session, b, tags=(TagChange(name, state, state),))
-    change = TagChange(name, state, STATE_NAMES[before])
+        return _made(session, b, tags=(TagChange(name, state, STATE_NAMES[stored]),))
+    # To undo it brings back what was stored: the rest follows from groups.
+    change = TagChange(name, state, STATE_NAMES[stored])
     if group is None and state == "absent":
         return _made(session, b, tags=(change, *_left_of_groups(session, b, columns[0])))
     return _made(session, b, tags=(change,))
@@ -185,6 +189,16 @@ def _check_not_labelled(session: "Session", b: int, column: int) -> None:
         raise Refused(
             409, f"{n_pinned} instances of this bag are labelled {session.names[column]}: change "
             "them first",
+        )  # fmt: skip
+
+
+def _check_not_struck(session: "Session", b: int, column: int) -> None:
+    """Raise `Refused` if a class cannot be unknown, since its group was struck out."""
+    groups = [each for each in session.groups.get(b, {}).values() if column in each.columns]
+    if groups and all(each.state == 0 for each in groups):
+        raise Refused(
+            409, f"{session.names[column]} is one of the classes of the tag {groups[0].name}, "
+            "which was struck out: put that tag back first",
         )  # fmt: skip
 
 

@@ -409,7 +409,7 @@ class Session(ReviewState):
         if self.states(b, b + 1)[0, column] == -1:
             return True
         bag = str(self.bags.ids[b])
-        return (b, label) in self.suspicious and (bag, label) not in self.tag_changes
+        return (b, label) in self.suspicious and (bag, label) not in self.answered_tags
 
     def check_tags(self) -> None:
         """Find labels of bags that look wrong, to ask for them: this takes several fits.
@@ -561,7 +561,7 @@ class Session(ReviewState):
             self.states(b, b + 1)[0], self.names,
             dict(zip(self.names, posterior.sum(axis=0)[:-1].tolist(), strict=True)),
             groups=self.groups.get(b, {}).values(), is_open=bool(self.open[b]),
-            also={label for name, label in self.tag_changes if name == bag},
+            also={label for name, label in self.answered_tags if name == bag},
         )  # fmt: skip
 
     def revision(self, b: int) -> str:
@@ -751,11 +751,14 @@ class Session(ReviewState):
         with self.lock:
             return super().label_sets()
 
-    def changed_tags(self) -> dict[tuple[str, str], str]:
-        """Return the states of tags that are others than in the table, by bag and name."""
+    def corrections_of_tags(self) -> dict[tuple[str, str], str]:
+        """Return the states of tags that answers have left, by bag and name: see `answered_tags`.
+
+        `unbag.io.answers.corrected_tags` applies them to the table.
+        """
         with self.lock:
             return {
-                where: state for where, state in self.tag_changes.items()
+                where: state for where, state in self.answered_tags.items()
                 if where[1] not in self.retired
             }  # fmt: skip
 

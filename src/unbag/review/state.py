@@ -19,7 +19,7 @@ from unbag._messages import shortened
 from unbag.annotations import class_text
 from unbag.bags import Bags
 from unbag.groups import Groups
-from unbag.io.answers import STATES, Answer, LabelChange, ReadAnswers
+from unbag.io.answers import STATES, Answer, LabelChange, ReadAnswers, strike_out
 from unbag.labels import LabelSets
 from unbag.report.bag_view import GroupTag, group_tags
 from unbag.tagging import BACKGROUND_NAME
@@ -70,8 +70,9 @@ class ReviewState:
         Of instances that the model had guessed: the guess, its probability, and the answer.
     random_answers : set of int
         Rows that were asked at random, and answered.
-    tag_changes : dict of (str, str) to str
-        The states of tags that are others than in the table, by bag and name.
+    answered_tags : dict of (str, str) to str
+        The states of tags that answers have changed or confirmed, by bag and name, and of those
+        that only known labels of instances give their bags.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class ReviewState:
         self.n_given_answers: int = 0
         self.checked: dict[int, tuple[str, float, str]] = {}
         self.random_answers: set[int] = set()
-        self.tag_changes: dict[tuple[str, str], str] = {}
+        self.answered_tags: dict[tuple[str, str], str] = {}
         self._since_fit: list[int] = []
         self._revisions: dict[int, int] = {}
         #: Rows, and pairs of a bag and a tag, that somebody does not want to be asked again.
@@ -110,6 +111,7 @@ class ReviewState:
                 self._pin(i, class_text(label))
                 self.given[i] = True
         self._require_pinned(np.flatnonzero(self.given))
+        self._given_tags = frozenset(self.answered_tags)
 
     # Names.
 
@@ -182,7 +184,7 @@ class ReviewState:
         is_absent = self.tags[bag, self.pins[of_class]] == 0
         for b, column in zip(bag[is_absent], self.pins[of_class][is_absent], strict=True):
             self.tags[b, column] = 1
-            self.tag_changes[str(self.bags.ids[b]), self.names[column]] = "present"
+            self.answered_tags[str(self.bags.ids[b]), self.names[column]] = "present"
 
     def apply(self, answer: Answer) -> None:
         """Take in an answer that is on disk."""
@@ -198,7 +200,7 @@ class ReviewState:
                     self._apply_label(first + change.instance, change, answer)
             for change in answer.tags:
                 self._set_tag(b, change.label, STATES[change.state])
-                self.tag_changes[answer.bag or "", change.label] = change.state
+                self.answered_tags[answer.bag or "", change.label] = change.state
             self._skipped |= self._skipped_by(answer, b)
             self._revisions[b] = self._revisions.get(b, 0) + 1
         if answer.kind == "undo":
@@ -206,12 +208,22 @@ class ReviewState:
             self.done = [each for each in self.done if each.number != answer.undoes]
             for each in undone:
                 self._skipped -= self._skipped_by(each, b)
+                self._forget_tags(each)
             self.retired |= {
                 name for each in undone for name in each.classes if not self._is_used(name)
             }
         else:
             self.done.append(answer)
         self.n_given_answers += 1
+
+    def _forget_tags(self, undone: Answer) -> None:
+        """Take tags of an answer that was undone for open again, unless others are about them."""
+        bag = undone.bag or ""
+        others = {change.label for each in self.done if each.bag == bag for change in each.tags}
+        for change in undone.tags:
+            where = (bag, change.label)
+            if change.label not in others and where not in self._given_tags:
+                self.answered_tags.pop(where, None)
 
     def _skipped_by(self, answer: Answer, b: int) -> set[Any]:
         """Return what an answer says nobody should be asked again: rows, and tags of bags."""
@@ -283,11 +295,11 @@ class ReviewState:
         found = found.copy()
         for b in struck:
             groups = self.groups[b].values()
-            named = {c for each in groups if each.state != 0 for c in each.columns}
-            out = {c for each in groups if each.state == 0 for c in each.columns} - named
-            for c in out:
-                if found[b - first, c] == -1 and not self.open[b]:
-                    found[b - first, c] = 0
+            strike_out(
+                found[b - first],
+                [c for each in groups if each.state == 0 for c in each.columns],
+                [c for each in groups if each.state != 0 for c in each.columns],
+            )
         return found
 
     def _with_groups(self, first: int, last: int) -> Iterator[int]:
