@@ -307,3 +307,34 @@ def test_second_derivatives_are_refused(device, rng, overlaps):
     (gradient,) = torch.autograd.grad(found, logits, create_graph=True)
     with pytest.raises(NotImplementedError, match="second derivatives"):
         gradient.sum().backward()
+
+
+def test_cases_are_relaxed_with_their_bag(device, rng, monkeypatch):
+    """What a GPU does, on the CPU too."""
+    monkeypatch.setattr(loss, "tells_cases_apart", lambda *_: True)
+    monkeypatch.setattr(loss, "most_labels", lambda *_: 3)
+    y = np.zeros((3, 8), int)
+    y[1, :3] = y[2, :2] = 1
+    y[:, 7] = -1
+    # The cases of the last bag require three and four: one of them is too large.
+    groups = [[[3, 4], [4, 5]], [[3, 4], [4, 5]], [[3, 4], [4, 5]]]
+    logits, offsets = rng.normal(size=(18, 8)), np.arange(0, 19, 6)
+    given = torch.tensor(logits, device=device, requires_grad=True)
+    module = UnionLoss(reduction="none", on_intractable="relax")
+    found = module(given, offsets.tolist(), torch.as_tensor(y), groups=groups)
+    found.sum().backward()
+    assert int(module.counts.relaxed) == 2
+    assert (found > 0).all()
+    y[1:] = np.where(y[1:] == 1, -1, y[1:])
+    y[1:, 3:6] = -1
+    value, gradient = expected(logits, offsets, y, groups=[groups[0], [], []])
+    assert found.sum().item() == pytest.approx(value, rel=1e-10)
+    np.testing.assert_allclose(given.grad.cpu().numpy(), gradient, rtol=0, atol=1e-10)
+
+
+def test_impossible_bags_count_once(device, rng, overlaps):
+    logits = torch.tensor(rng.normal(size=(9, 3)), device=device)
+    logits[0] = -torch.inf
+    module = UnionLoss()
+    module(logits, [0, 3, 6, 9], torch.zeros(3, 3) - 1, groups=OVERLAPPING)
+    assert int(module.counts.impossible) == 1
