@@ -479,17 +479,42 @@ def infer_on_cpu(
     return log_likelihood, counts
 
 
-class UnionOnCPU(torch.autograd.Function):
-    """The log-likelihoods of bags with groups, in double precision on the CPU."""
+class InferredOnCPU(NamedTuple):
+    """What `unbag.union` says of a batch, in double precision on the CPU.
 
-    @staticmethod
-    def forward(ctx: Any, logits, batch, groups, on_impossible, on_intractable):  # noqa: D102
+    Attributes
+    ----------
+    rows, bag : Tensors of int64 of shape (n_instances,)
+        The rows that are no padding, and their bags.
+    log_prior, posterior : Tensors of shape (n_instances, n_columns)
+        Of these rows.
+    log_likelihood : Tensor of shape (n_bags,)
+    counts : Tensor of int32 of shape (4,)
+    """
+
+    rows: torch.Tensor
+    bag: torch.Tensor
+    log_prior: torch.Tensor
+    posterior: torch.Tensor
+    log_likelihood: torch.Tensor
+    counts: torch.Tensor
+
+    @classmethod
+    def of(
+        cls,
+        batch: BagBatch,
+        groups: Groups,
+        on_impossible: OnImpossible,
+        on_intractable: OnIntractable,
+    ) -> "InferredOnCPU":
+        """Infer a batch with any groups; arguments are those of `infer_on_cpu`."""
+        logits = batch.logits.detach().cpu()
         pins = None if batch.pins is None else batch.pins.cpu().numpy()
         is_row = np.ones(len(logits), bool) if pins is None else pins != PADDING
         rows = torch.from_numpy(is_row.nonzero()[0])
-        log_prior = torch.log_softmax(logits.detach().cpu()[rows], 1, dtype=torch.float64)
+        log_prior = torch.log_softmax(logits[rows], 1, dtype=torch.float64)
         broken = log_prior.isnan().any(1)
-        hopeless = broken & (logits.detach().cpu()[rows].amax(1) == -torch.inf)
+        hopeless = broken & (logits[rows].amax(1) == -torch.inf)
         log_prior[hopeless] = -torch.inf
         broken &= ~hopeless
         log_prior[broken] = 0.0
@@ -515,11 +540,21 @@ class UnionOnCPU(torch.autograd.Function):
         counts[SLOW] = int(np.isin(result.method, SLOW_METHODS).sum())
         counts[IMPOSSIBLE] = int(np.isneginf(result.log_likelihood).sum())
         counts[RELAXED] = int(result.relaxed.any(axis=1).sum())
-        surplus = torch.from_numpy(result.posterior) - log_prior.exp()
-        ctx.save_for_backward(logits, surplus, rows, bag)
-        counts = counts.to(logits.device)
+        posterior = torch.from_numpy(result.posterior)
+        return cls(rows, bag, log_prior, posterior, log_likelihood, counts)
+
+
+class UnionOnCPU(torch.autograd.Function):
+    """The log-likelihoods of bags with groups, in double precision on the CPU."""
+
+    @staticmethod
+    def forward(ctx: Any, logits, batch, *given):  # noqa: D102
+        found = InferredOnCPU.of(batch, *given)
+        surplus = found.posterior - found.log_prior.exp()
+        ctx.save_for_backward(logits, surplus, found.rows, found.bag)
+        counts = found.counts.to(logits.device)
         ctx.mark_non_differentiable(counts)
-        return log_likelihood.to(logits.device), counts
+        return found.log_likelihood.to(logits.device), counts
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:  # noqa: D102
