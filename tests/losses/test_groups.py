@@ -10,8 +10,22 @@ torch = pytest.importorskip("torch")
 from group_bags import draw_group_bag
 from oracle import enumerate_bag
 from unbag.bags import offsets_of
-from unbag.torch import UnionLoss, loss, operators, union_loss, union_loss_linear
-from unbag.union import Groups, ImpossibleBagError, IntractableBagError, infer
+from unbag.torch import (
+    UnionLoss,
+    annotate,
+    loss,
+    operators,
+    posterior,
+    union_loss,
+    union_loss_linear,
+)
+from unbag.union import (
+    Groups,
+    ImpossibleBagError,
+    IntractableBagError,
+    infer,
+    most_likely_labels,
+)
 
 
 def draw_batch(rng, n_bags=30, n_classes=5, noisy=False):
@@ -307,3 +321,67 @@ def test_second_derivatives_are_refused(device, rng, overlaps):
     (gradient,) = torch.autograd.grad(found, logits, create_graph=True)
     with pytest.raises(NotImplementedError, match="second derivatives"):
         gradient.sum().backward()
+
+
+def test_cases_are_relaxed_with_their_bag(device, rng, monkeypatch):
+    """What a GPU does, on the CPU too."""
+    monkeypatch.setattr(loss, "tells_cases_apart", lambda *_: True)
+    monkeypatch.setattr(loss, "most_labels", lambda *_: 3)
+    y = np.zeros((3, 8), int)
+    y[1, :3] = y[2, :2] = 1
+    y[:, 7] = -1
+    # The cases of the last bag require three and four: one of them is too large.
+    groups = [[[3, 4], [4, 5]], [[3, 4], [4, 5]], [[3, 4], [4, 5]]]
+    logits, offsets = rng.normal(size=(18, 8)), np.arange(0, 19, 6)
+    given = torch.tensor(logits, device=device, requires_grad=True)
+    module = UnionLoss(reduction="none", on_intractable="relax")
+    found = module(given, offsets.tolist(), torch.as_tensor(y), groups=groups)
+    found.sum().backward()
+    assert int(module.counts.relaxed) == 2
+    assert (found > 0).all()
+    y[1:] = np.where(y[1:] == 1, -1, y[1:])
+    y[1:, 3:6] = -1
+    value, gradient = expected(logits, offsets, y, groups=[groups[0], [], []])
+    assert found.sum().item() == pytest.approx(value, rel=1e-10)
+    np.testing.assert_allclose(given.grad.cpu().numpy(), gradient, rtol=0, atol=1e-10)
+
+
+def test_impossible_bags_count_once(device, rng, overlaps):
+    logits = torch.tensor(rng.normal(size=(9, 3)), device=device)
+    logits[0] = -torch.inf
+    module = UnionLoss()
+    module(logits, [0, 3, 6, 9], torch.zeros(3, 3) - 1, groups=OVERLAPPING)
+    assert int(module.counts.impossible) == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"missed": 0.2, "false": 0.1}], ids=str)
+def test_posteriors_and_annotations_are_those_of_the_core(device, rng, options):
+    logits, offsets, y, pinned, groups = joined(draw_batch(rng, 60))
+    log_prior = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
+    given = torch.tensor(logits, device=device), torch.as_tensor(offsets), torch.as_tensor(y)
+    known = torch.as_tensor(pinned)
+    for policy in ("keep", "relax"):
+        core = infer(
+            log_prior, offsets, y, groups=groups, instance_labels=pinned, on_impossible=policy,
+            **options,
+        )  # fmt: skip
+        ours = {"groups": groups, "instance_labels": known, "on_impossible": policy, **options}
+        found = posterior(*given, **ours)
+        np.testing.assert_allclose(found.cpu(), core.posterior, atol=1e-9)
+        classes = annotate(*given, **ours).cpu().numpy()
+        np.testing.assert_array_equal(classes >= 0, core.posterior.max(axis=1) > 0)
+    jointly = most_likely_labels(log_prior, offsets, y, groups=groups, **options)
+    found = annotate(*given, joint=True, groups=groups, **options)
+    np.testing.assert_array_equal(found.cpu(), jointly)
+
+
+def test_annotations_of_impossible_groups(device):
+    """A single instance cannot be of two groups that share no class."""
+    logits = torch.tensor([[1.0, 0.0, 2.0, 3.0]], device=device)
+    given = logits, [0, 1], torch.zeros(1, 4)
+    groups = [[[0, 1], [2]]]
+    for joint in (False, True):
+        assert annotate(*given, joint, groups=groups).tolist() == [-1]
+        assert annotate(*given, joint, groups=groups, on_impossible="relax").tolist() == [2]
+        with pytest.raises(ImpossibleBagError):
+            annotate(*given, joint, groups=groups, on_impossible="raise")

@@ -267,13 +267,26 @@ class BagCases(NamedTuple):
         pairs = [np.array(each, np.int64).reshape(-1, 2) for each in (allowed, forbidden)]
         return cls(np.array(owners), Groups.of(required, groups.n_classes), *pairs)
 
-    def batch(self, batch: BagBatch) -> tuple[BagBatch, torch.Tensor]:
-        """Return the cases as a batch, and which of them contradict the targets.
+    def batch(
+        self, batch: BagBatch, most: int | None
+    ) -> tuple[BagBatch, torch.Tensor, torch.Tensor | None]:
+        """Return the cases as a batch for the operators.
 
         Parameters
         ----------
         batch : BagBatch
             As it was given.
+        most : int, optional
+            As in `with_groups`. If a case of a bag requires more, the whole bag is relaxed: its
+            first case allows what the bag allows, and the others do not count.
+
+        Returns
+        -------
+        cases : BagBatch
+        is_void : Tensor of bool of shape (n_cases,)
+            Cases that do not count, mostly because they contradict the targets.
+        relaxed : Tensor of bool of shape (n_bags,), or None
+            As in `with_groups`.
         """
         own = chosen_bags(batch, self.owners)
         device, targets = own.logits.device, own.targets.clone()
@@ -282,10 +295,29 @@ class BagCases(NamedTuple):
         )
         before = targets[allowed]
         targets[allowed] = torch.where(before == 0, -1, before)
-        contradicts = torch.zeros(len(targets), dtype=torch.bool, device=device)
-        contradicts.index_put_(forbidden[:1], targets[forbidden] == 1, accumulate=True)
+        free = torch.where(targets == 1, -1, targets)
+        is_void = torch.zeros(len(targets), dtype=torch.bool, device=device)
+        is_void.index_put_(forbidden[:1], targets[forbidden] == 1, accumulate=True)
         targets[forbidden] = 0
-        return own._replace(targets=targets), contradicts
+        prepared = prepared_groups(self.groups)
+        own, too_large = with_groups(own._replace(targets=targets), prepared, most)
+        asks_nothing, relaxed = is_void, None
+        if too_large is not None and most is not None:
+            too_large = (too_large | ((own.targets == 1).sum(1) > most)) & ~is_void
+            owners = torch.from_numpy(self.owners).to(device)
+            relaxed = torch.zeros(batch.n_bags, dtype=torch.bool, device=device)
+            relaxed.index_put_((owners,), too_large, accumulate=True)
+            asks_nothing = is_void | relaxed[owners]
+            is_first = torch.from_numpy(np.diff(self.owners, prepend=-1) != 0).to(device)
+            is_void = torch.where(relaxed[owners], ~is_first, is_void)
+        groups = own.groups
+        assert groups is not None
+        not_required = torch.where(groups < 0, groups, -1 - groups)
+        own = own._replace(
+            targets=torch.where(asks_nothing[:, None], free, own.targets),
+            groups=torch.where(asks_nothing[:, None, None], not_required, groups),
+        )
+        return own, is_void, relaxed
 
 
 def chosen_bags(batch: BagBatch, bags: np.ndarray) -> BagBatch:
@@ -447,17 +479,42 @@ def infer_on_cpu(
     return log_likelihood, counts
 
 
-class UnionOnCPU(torch.autograd.Function):
-    """The log-likelihoods of bags with groups, in double precision on the CPU."""
+class InferredOnCPU(NamedTuple):
+    """What `unbag.union` says of a batch, in double precision on the CPU.
 
-    @staticmethod
-    def forward(ctx: Any, logits, batch, groups, on_impossible, on_intractable):  # noqa: D102
+    Attributes
+    ----------
+    rows, bag : Tensors of int64 of shape (n_instances,)
+        The rows that are no padding, and their bags.
+    log_prior, posterior : Tensors of shape (n_instances, n_columns)
+        Of these rows.
+    log_likelihood : Tensor of shape (n_bags,)
+    counts : Tensor of int32 of shape (4,)
+    """
+
+    rows: torch.Tensor
+    bag: torch.Tensor
+    log_prior: torch.Tensor
+    posterior: torch.Tensor
+    log_likelihood: torch.Tensor
+    counts: torch.Tensor
+
+    @classmethod
+    def of(
+        cls,
+        batch: BagBatch,
+        groups: Groups,
+        on_impossible: OnImpossible,
+        on_intractable: OnIntractable,
+    ) -> "InferredOnCPU":
+        """Infer a batch with any groups; arguments are those of `infer_on_cpu`."""
+        logits = batch.logits.detach().cpu()
         pins = None if batch.pins is None else batch.pins.cpu().numpy()
         is_row = np.ones(len(logits), bool) if pins is None else pins != PADDING
         rows = torch.from_numpy(is_row.nonzero()[0])
-        log_prior = torch.log_softmax(logits.detach().cpu()[rows], 1, dtype=torch.float64)
+        log_prior = torch.log_softmax(logits[rows], 1, dtype=torch.float64)
         broken = log_prior.isnan().any(1)
-        hopeless = broken & (logits.detach().cpu()[rows].amax(1) == -torch.inf)
+        hopeless = broken & (logits[rows].amax(1) == -torch.inf)
         log_prior[hopeless] = -torch.inf
         broken &= ~hopeless
         log_prior[broken] = 0.0
@@ -483,11 +540,21 @@ class UnionOnCPU(torch.autograd.Function):
         counts[SLOW] = int(np.isin(result.method, SLOW_METHODS).sum())
         counts[IMPOSSIBLE] = int(np.isneginf(result.log_likelihood).sum())
         counts[RELAXED] = int(result.relaxed.any(axis=1).sum())
-        surplus = torch.from_numpy(result.posterior) - log_prior.exp()
-        ctx.save_for_backward(logits, surplus, rows, bag)
-        counts = counts.to(logits.device)
+        posterior = torch.from_numpy(result.posterior)
+        return cls(rows, bag, log_prior, posterior, log_likelihood, counts)
+
+
+class UnionOnCPU(torch.autograd.Function):
+    """The log-likelihoods of bags with groups, in double precision on the CPU."""
+
+    @staticmethod
+    def forward(ctx: Any, logits, batch, *given):  # noqa: D102
+        found = InferredOnCPU.of(batch, *given)
+        surplus = found.posterior - found.log_prior.exp()
+        ctx.save_for_backward(logits, surplus, found.rows, found.bag)
+        counts = found.counts.to(logits.device)
         ctx.mark_non_differentiable(counts)
-        return log_likelihood.to(logits.device), counts
+        return found.log_likelihood.to(logits.device), counts
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:  # noqa: D102

@@ -246,21 +246,22 @@ class UnionWithCases(torch.autograd.Function):
         """Infer all other bags, and the cases as bags of their own."""
         others = logits.detach().requires_grad_()
         batch, given = batch._replace(logits=others), given._replace(logits=logits.detach())
-        own, contradicts = cases.batch(given)
+        own, is_void, relaxed = cases.batch(given, most_labels(logits, on_intractable))
         rows = own.logits.requires_grad_()
         owners = torch.from_numpy(cases.owners).to(logits.device)
         with torch.enable_grad():
             log_likelihood, *_, counts = answer(batch, "keep", on_intractable)
-            most = most_labels(rows, on_intractable)
-            own, _ = with_groups(own, prepared_groups(cases.groups), most)
             try:
                 of_cases, *_, more = answer(own, "keep", on_intractable)
             except IntractableBagError as error:
                 raise error.with_ids(cases.owners) from None
-            of_cases = of_cases.masked_fill(contradicts, -torch.inf)
+            of_cases = of_cases.masked_fill(is_void, -torch.inf)
             log_likelihood = log_sums_over(of_cases, owners, log_likelihood)
-        counts = counts + more
+        # Operators count cases, and do not say which: a bag counts once at most.
+        counts = counts + more.clamp(max=len(np.unique(cases.owners)))
         counts[IMPOSSIBLE] = (log_likelihood.detach() == -torch.inf).sum()
+        if relaxed is not None:
+            counts[RELAXED] += relaxed.sum()
         ctx.save_for_backward(logits)
         ctx.kept = log_likelihood, others, rows, rows_of_bags(given, cases.owners)[0]
         ctx.mark_non_differentiable(counts)
@@ -319,6 +320,8 @@ def answer_apart(
         of_others, *_, more = answer(batch, impossible, on_intractable)
         places = torch.from_numpy(apart).to(of_others.device)
         log_likelihood, counts = of_others.index_copy(0, places, of_apart), counts + more
+        # A bag that is impossible even without its label set is so in both.
+        counts[IMPOSSIBLE] = (log_likelihood.detach() == -torch.inf).sum()
     refuse_impossible(on_impossible, log_likelihood, counts)
     return log_likelihood, counts
 

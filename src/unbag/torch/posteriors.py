@@ -5,11 +5,22 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from unbag.union import ImpossibleBagError, most_likely_labels
+from unbag.groups import Groups
+from unbag.union import ImpossibleBagError, IntractableBagError, most_likely_labels
 from unbag.union.policy import OnImpossible, OnIntractable
 
 from .arguments import PADDING, BagBatch, Rates, Targets, read_batch
-from .loss import answer, check_policies
+from .counts import IMPOSSIBLE
+from .groups import (
+    GroupsLike,
+    InferredOnCPU,
+    chosen_bags,
+    prepared_groups,
+    read_groups,
+    rows_of_bags,
+    with_groups,
+)
+from .loss import answer, check_policies, most_labels, refuse_impossible
 from .operators import bag_of_rows, log_priors, union_gradient
 
 
@@ -24,6 +35,7 @@ def posterior(
     instance_labels: torch.Tensor | None = None,
     missed: Rates = None,
     false: Rates = None,
+    groups: GroupsLike | None = None,
     on_impossible: OnImpossible = "keep",
     on_intractable: OnIntractable = "raise",
 ) -> torch.Tensor:
@@ -31,7 +43,7 @@ def posterior(
 
     Parameters
     ----------
-    logits, offsets, targets, lengths, mask, background, instance_labels, missed, false
+    logits, offsets, targets, lengths, mask, background, instance_labels, missed, false, groups
         As in `union_loss`.
     on_impossible : {"keep", "relax", "raise"}
         What to do with a bag whose label set no labelling can produce: answer nothing; take its
@@ -64,7 +76,41 @@ def posterior(
         missed=missed,
         false=false,
     ).detached()
-    return dense_posterior(batch, answer(batch, on_impossible, on_intractable)).reshape(batch.shape)
+    found = None if groups is None else read_groups(groups, batch)
+    if found is not None:
+        proba = posterior_with_groups(batch, found, on_impossible, on_intractable)
+    else:
+        proba = dense_posterior(batch, answer(batch, on_impossible, on_intractable))
+    return proba.reshape(batch.shape)
+
+
+def posterior_with_groups(
+    batch: BagBatch, groups: Groups, on_impossible: OnImpossible, on_intractable: OnIntractable
+) -> torch.Tensor:
+    """Return posteriors of bags that require groups; some are inferred on the CPU."""
+    check_policies(on_impossible, on_intractable)
+    impossible = "keep" if on_impossible == "raise" else on_impossible
+    prepared = prepared_groups(groups)
+    narrow, _ = with_groups(batch, prepared, most_labels(batch.logits, on_intractable))
+    result = answer(narrow, impossible, on_intractable)
+    log_likelihood, proba = result[0], dense_posterior(narrow, result)
+    if len(apart := prepared.apart(batch)):
+        own = chosen_bags(batch, apart)
+        try:
+            found = InferredOnCPU.of(own, groups[apart], impossible, on_intractable)
+        except IntractableBagError as error:
+            raise error.with_ids(apart) from None
+        places = torch.from_numpy(apart).to(proba.device)
+        log_likelihood = log_likelihood.index_copy(0, places, found.log_likelihood.to(proba.device))
+        of_bag = found.log_likelihood[found.bag][:, None]
+        of_rows = torch.where(of_bag == -torch.inf, 0.0, found.posterior)
+        of_rows = torch.where(of_bag.isnan(), torch.nan, of_rows)
+        rows, _ = rows_of_bags(batch, apart)
+        proba[rows[found.rows.to(proba.device)]] = of_rows.to(proba)
+    counts = torch.zeros_like(result[-1])
+    counts[IMPOSSIBLE] = (log_likelihood == -torch.inf).sum()
+    refuse_impossible(on_impossible, log_likelihood, counts)
+    return proba
 
 
 def dense_posterior(batch: BagBatch, result: tuple[torch.Tensor, ...]) -> torch.Tensor:
@@ -98,6 +144,7 @@ def annotate(
     instance_labels: torch.Tensor | None = None,
     missed: Rates = None,
     false: Rates = None,
+    groups: GroupsLike | None = None,
     on_impossible: OnImpossible = "keep",
     on_intractable: OnIntractable = "raise",
 ) -> torch.Tensor:
@@ -105,7 +152,7 @@ def annotate(
 
     Parameters
     ----------
-    logits, offsets, targets, lengths, mask, background, instance_labels, missed, false
+    logits, offsets, targets, lengths, mask, background, instance_labels, missed, false, groups
         As in `union_loss`.
     joint : bool
         False for the most likely class of each instance; True for the most likely labelling of the
@@ -133,7 +180,7 @@ def annotate(
     if not joint:
         proba = posterior(
             logits, offsets, targets, lengths=lengths, mask=mask, background=background,
-            instance_labels=instance_labels, missed=missed, false=false,
+            instance_labels=instance_labels, missed=missed, false=false, groups=groups,
             on_impossible=on_impossible, on_intractable=on_intractable,
         )  # fmt: skip
         return torch.where(proba.amax(-1) > 0, proba.argmax(-1), -1)
@@ -149,11 +196,14 @@ def annotate(
         false=false,
     ).detached()
     check_policies(on_impossible, on_intractable)
-    labels = jointly_most_likely(batch, on_impossible)
+    found = None if groups is None else read_groups(groups, batch)
+    labels = jointly_most_likely(batch, on_impossible, found)
     return labels.to(logits.device).reshape(batch.shape[:-1])
 
 
-def jointly_most_likely(batch: BagBatch, on_impossible: OnImpossible) -> torch.Tensor:
+def jointly_most_likely(
+    batch: BagBatch, on_impossible: OnImpossible, groups: Groups | None = None
+) -> torch.Tensor:
     """Return the most likely labelling of each bag that covers its label set; padding is -1."""
     y, offsets, pins, rates = batch.targets.cpu().numpy(), batch.offsets.cpu(), batch.pins, {}
     for name, rate in (("missed", batch.missed), ("false", batch.false)):
@@ -161,6 +211,7 @@ def jointly_most_likely(batch: BagBatch, on_impossible: OnImpossible) -> torch.T
             rates[name] = np.pad(rate.cpu().numpy(), (0, int(batch.background)))
     if batch.background:
         y = np.pad(y, ((0, 0), (0, 1)), constant_values=-1)
+        groups = None if groups is None else groups.widened(y.shape[1])
     if pins is None:
         pins = offsets.new_full((len(batch.logits),), -1)
     pins = pins.cpu()
@@ -172,16 +223,22 @@ def jointly_most_likely(batch: BagBatch, on_impossible: OnImpossible) -> torch.T
     log_prior = log_prior.masked_fill(others, -torch.inf).numpy()[present]
     row_bag = bag_of_rows(offsets).numpy()
     starts = np.append(0, np.cumsum(present))[offsets.numpy()]
-    found = most_likely_labels(log_prior, starts, y, **rates)
+    found = most_likely_labels(log_prior, starts, y, **rates, groups=groups)
     # An empty bag has no labels, whether it is possible or not.
     empty = np.diff(starts) == 0
-    unexplained = ((y == 1) & (rates.get("false", np.zeros(y.shape[1])) == 0)).any(axis=1)
+    may_be_false = rates.get("false", np.zeros(y.shape[1])) > 0
+    unexplained = ((y == 1) & ~may_be_false).any(axis=1)
+    if groups is not None:
+        unexplained[groups.bags[~groups.any_of(np.broadcast_to(may_be_false, y.shape))]] = True
     impossible = np.union1d(row_bag[present][found < 0], np.flatnonzero(empty & unexplained))
     if on_impossible == "raise" and len(impossible):
         raise ImpossibleBagError(impossible.tolist(), len(y))
     if on_impossible == "relax":
         y[impossible] = np.where(y[impossible] == 1, -1, y[impossible])
-        found = most_likely_labels(log_prior, starts, y, **rates)
+        if groups is not None:
+            y[impossible] = np.where(groups.named()[impossible], -1, y[impossible])
+            groups = groups.chosen(~np.isin(groups.bags, impossible))
+        found = most_likely_labels(log_prior, starts, y, **rates, groups=groups)
     labels = np.full(len(present), -1)
     labels[present] = found
     labels[np.isin(row_bag, row_bag[broken.numpy()])] = -1
