@@ -20,7 +20,7 @@ from unbag.io.bag_table import BagTable, Progress
 from unbag.io.roles import REMEMBERED, USUAL, Roles, check_column, check_has_columns
 from unbag.io.table import Source
 from unbag.labels import ColumnOfLabel, LabelSets, LabelSetsLike
-from unbag.tagging import BACKGROUND_NAME, DELIMITER, Tagging
+from unbag.tagging import BACKGROUND_NAME, DELIMITER, USUAL_TAGGING, Tagging
 
 #: A frame of any kind; what comes back is of the same.
 Frame = TypeVar("Frame")
@@ -437,7 +437,7 @@ def in_classes(
     bags: Any,
     path: PathLike,
     remedy: tuple[str, bool] = ("ignore_labels", True),
-    tagging: Tagging = Tagging(),  # noqa: B008, since it is immutable
+    tagging: Tagging = USUAL_TAGGING,
 ) -> LabelSets:
     """Return the label sets of a table in the classes of a model; a strange label is an error.
 

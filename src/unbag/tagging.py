@@ -722,11 +722,15 @@ def _without_quotes(label):
     return re.sub(r"\\(.)", r"\1", label[1:-1]) if label[0] in "'\"" else label
 
 
+#: How cells are read unless something else is said.
+USUAL_TAGGING: Tagging = Tagging()
+
+
 def parse_cell(
     cell: object,
     delimiter: str,
     all_unknown: bool = False,
-    tagging: Tagging = Tagging(),  # noqa: B008, since it is immutable
+    tagging: Tagging = USUAL_TAGGING,
     spellings: Spellings | None = None,
 ) -> frozenset[Any] | None:
     """Read the label set that a cell holds; None if it is blank.
