@@ -68,10 +68,11 @@ def test_what_is_open_is_counted_by_method(tmp_path):
     found = all_findings(recorded)
     text = open_points(recorded, [], found)
     assert "Of 2 figures: 1 reproduced, 0 explained, 1 open" in text
-    assert "- **SIM**: 1 of 1 figures, at most -3.0 on MSRC v2; 0 of them" in text
+    largest = "the largest difference is -3.0 (inductive accuracy, MSRC v2); 0 of them"
+    assert f"- **SIM**: 1 of 1 figures are open; {largest}" in text
     assert "**MLR**" not in text
     page = front_page(recorded, [], found, picture="cells.png", pages=["- one"])
-    assert "- **Reproduced.** 1 of 2 figures" in page
+    assert "- **Reproduced.** On the four data sets that are available, 1 of 2 figures" in page
     assert "(0 of 0" not in page
 
 
