@@ -145,7 +145,8 @@ class MatrixProducts:
 
 
 def compare_cost(path, n_steps, settings):
-    """Print how much longer steps take than their matrix products."""
+    """Print how much longer steps take than their matrix products, in a committee of all parts."""
+    import unbag.torch.committee as committee
     import unbag.torch.estimator as estimator
 
     of_data, bags, y, _ = load_exported(path)
@@ -155,24 +156,27 @@ def compare_cost(path, n_steps, settings):
         trainers.append(StepsByTurns(*arguments))
         return trainers[-1]
 
-    estimator.Trainer, unwatched = watched, estimator.Trainer
+    unwatched = estimator.Trainer
     try:
+        estimator.Trainer = committee.Trainer = watched
         ORNetwork(**{**settings, "max_iter": n_steps}).fit(bags, y)
     finally:
-        estimator.Trainer = unwatched
-    (trainer,) = trainers
-    # Compare neighbouring steps, which ran under the same load; the first step compiles.
-    step, products = (np.array(trainer.seconds[name][1:]) for name in ("step", "products"))
-    operations, max_iter = trainer.products.n_operations, ORNetwork().max_iter
+        estimator.Trainer = committee.Trainer = unwatched
+
+    def total(name, of_steps):
+        # Neighbouring steps ran under the same load; the first one compiles.
+        return sum(of_steps(each.seconds[name][1:]) * each.n_steps for each in trainers)
+
+    share = ORNetwork().max_iter / n_steps
+    operations = sum(each.products.n_operations * each.n_steps for each in trainers)
+    best, products = (total(name, np.min) for name in ("step", "products"))
     say({
         **of_data,
-        "fit_teraflop": operations * max_iter / 1e12,
-        "gigaflops_of_products": operations / products.min() / 1e9,
-        "step_ms": 1e3 * step.min(),
-        "products_ms": 1e3 * products.min(),
-        "ratio_of_best": step.min() / products.min(),
-        "ratio_of_medians": float(np.median(step) / np.median(products)),
-        "fit_seconds_at_best": max_iter * step.min(),
+        "fit_teraflop": operations * share / 1e12,
+        "gigaflops_of_products": operations / products / 1e9,
+        "ratio_of_best": best / products,
+        "ratio_of_medians": float(total("step", np.median) / total("products", np.median)),
+        "fit_seconds_at_best": best * share,
     })  # fmt: skip
 
 
