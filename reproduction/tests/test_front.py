@@ -9,7 +9,14 @@ from made_results import figure, make_results
 from unbag_reproduce import find_study, reproduce
 from unbag_reproduce.differences import all_findings
 from unbag_reproduce.elsewhere import KEPT, other_data_section
-from unbag_reproduce.front import best_rivals, cells_figure, front_page, open_points, six_rows
+from unbag_reproduce.front import (
+    best_rivals,
+    cells_figure,
+    front_page,
+    is_tied_with_noisy_or,
+    open_points,
+    six_rows,
+)
 from unbag_reproduce.page import how_timed
 from unbag_reproduce.recorded import Recorded
 from unbag_reproduce.reproduce import ABOUT, LOAD
@@ -120,3 +127,16 @@ def test_other_data_are_read_where_a_benchmark_left_them(tmp_path):
     assert "| tails | 70.5 (2) | 75.5 (2) | 90.5 (2) |  |" in text
     assert "on 1 of 2 of them" in text
     assert "hja-union" not in text
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"), [(("tied", "tied"), True), (("tied", "worse"), False)]
+)
+def test_a_tie_with_noisy_or_is_said_only_where_every_test_says_so(tmp_path, verdicts, expected):
+    loss = {"loss": "noisy-or of the softmax", "measure": "label sets known"}
+    records = [
+        {**loss, "data": name, "verdict": each}
+        for name, each in zip(("msrcv2", "hja-union"), verdicts, strict=True)
+    ]
+    make_results(tmp_path, "beyond", beyond_losses=records)
+    assert is_tied_with_noisy_or(Recorded(tmp_path)) is expected

@@ -78,7 +78,7 @@ def panels(
     return canvas, axes
 
 
-def legend_below(figure, n_columns):
+def legend_below(figure: Any, n_columns: int) -> None:
     """Put one legend of all panels below them."""
     handles = {}
     for axis in figure.axes:
