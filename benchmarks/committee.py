@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from unbag_reproduce.calibration import calibration_error, reliability
 from unbag_reproduce.datasets.made import FAMILIES, N_NEW, family
 
 LEDGER = Path(__file__).parent / "results" / "committee.jsonl"
@@ -79,25 +80,6 @@ def model_of(method, seed):
     if method == "network":
         return ORNetwork(committee=False, n_members=8, random_state=seed)
     return ORNetwork(random_state=seed)
-
-
-def reliability(proba, right):
-    """Return for ten bins of the top probability: how many, its sum, and how many are right."""
-    top = proba.max(axis=1)
-    bins = np.minimum((top * 10).astype(int), 9)
-    return [
-        [int((bins == b).sum()), float(top[bins == b].sum()), int(right[bins == b].sum())]
-        for b in range(10)
-    ]
-
-
-def calibration_error(tables):
-    """Return the mean difference of the top probability and how often it is right, in percent.
-
-    Over the bins of all fits together: a fold of a small data set has too few instances in a bin.
-    """
-    n, top, right = np.sum(tables, axis=0).T
-    return 100 * np.abs(top - right).sum() / n.sum()
 
 
 def measured(task):

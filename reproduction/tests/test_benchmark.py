@@ -12,12 +12,11 @@ from unbag_reproduce.benchmark import (
     N_DRAWS,
     Answers,
     benchmark_estimator,
-    calibration_error,
     fold_of_bags,
-    reliability,
     units_of,
     write_folds,
 )
+from unbag_reproduce.calibration import calibration_error, reliability
 from unbag_reproduce.data import load, split
 from unbag_reproduce.predictions import benchmark_predictions
 
@@ -91,7 +90,7 @@ def test_every_bag_is_tested_once():
 
 def test_calibration_is_over_the_bins_of_all_folds():
     sure = np.array([[1.0, 0.0]] * 4)
-    half = [reliability(sure, np.array(truth)) for truth in ([0, 0, 0, 0], [1, 1, 1, 1])]
+    half = [reliability(sure, np.full(4, right)) for right in (True, False)]
     assert calibration_error(half) == 50.0
     assert calibration_error(half[:1]) == 0.0
     assert Answers(np.array([0, 1])).measures(np.array([0, 0])) == {"new": 50.0}

@@ -45,6 +45,8 @@ def test_a_cell_that_differs_fails(run, tmp_path):
         (("datasets", "--quick", "--full"), 2, "choose one of --quick and --full"),
         (("datasets", "--jobs", "-1"), 2, "--jobs"),
         (("inductive", "--data", "birds"), 1, "no data set 'birds'"),
+        (("list", "--method", "sim"), 2, "--method is for the work of one experiment"),
+        (("inductive", "--tables", "--method", "sim"), 2, "--method is for the work of one"),
     ],
 )
 def test_what_cannot_be_done_is_named(run, words, code, message):

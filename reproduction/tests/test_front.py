@@ -8,16 +8,19 @@ import pytest
 from made_results import figure, make_results
 from unbag_reproduce import find_study, reproduce
 from unbag_reproduce.differences import all_findings
-from unbag_reproduce.elsewhere import KEPT, other_data_section
+from unbag_reproduce.elsewhere import KEPT, other_data_section, other_folds_section
 from unbag_reproduce.front import (
     best_rivals,
     cells_figure,
+    ends_note,
     front_page,
     is_tied_with_noisy_or,
+    new_line,
     open_points,
     six_rows,
 )
 from unbag_reproduce.page import how_timed
+from unbag_reproduce.readme import readme_table
 from unbag_reproduce.recorded import Recorded
 from unbag_reproduce.reproduce import ABOUT, LOAD
 from unbag_reproduce.worth import guesses, guesses_section
@@ -68,6 +71,47 @@ def test_the_table_has_six_rows_and_says_what_tests_tell(tmp_path):
     assert "our kernel: tied on MSRC v2. Our network: better on MSRC v2." in text
 
 
+def test_the_committee_stands_for_our_network_once_it_is_made(tmp_path):
+    network, committee = "network, encoding and distillation chosen", "committee, today's default"
+    names = ("msrcv2", "letter-frost")
+
+    def text_with(made):
+        ours = [
+            {"data": name, "variant": row, "ours": figure, "best_published": 61.0}
+            for row, figure, names_of_row in (
+                ("penalty, context, kernel", 68.0, names), (network, 70.0, names),
+                (committee, 72.0, made),
+            )
+            for name in names_of_row
+        ]  # fmt: skip
+        tests = [figure(network, 70.0, verdict="tied"), figure(committee, 72.0, verdict="better")]
+        make_results(tmp_path, "beyond", data=names, beyond_accuracy=ours, beyond_rivals=tests)
+        recorded = Recorded(tmp_path)
+        return six_rows(recorded), new_line(recorded), readme_table(tmp_path)
+
+    rows, new, readme = text_with(names[:1])
+    assert "| our network (eight of one kind; today's default is a committee) |  | 70.0 |" in rows
+    assert "our network: tied on MSRC v2" in rows
+    assert "A network adds between +9.0 and +9.0 points; but its defaults" in new
+    assert "72.0" not in readme
+    rows, new, readme = text_with(names)
+    assert "| our network (today's default, a committee) |  | 72.0 |  | 72.0 |" in rows
+    assert "70.0" not in rows
+    assert "our network: better on MSRC v2" in rows
+    assert "a committee, adds between +11.0 and +11.0 points; but it was built" in new
+    assert "| our network, today's default: a committee |  | **72.0** |  | **72.0** |" in readme
+    assert "70.0" not in readme
+
+
+@pytest.mark.parametrize(("context", "says"), [(8.0, True), (4.0, False)])
+def test_a_rival_at_the_end_of_what_was_tried_is_named(tmp_path, context, says):
+    setting = {"context": context, "width": 1.0, "alpha": 0.1}
+    rivals = [figure("SIM", 61.0, setting=setting), figure("SLR", 90.0, setting=setting)]
+    make_results(tmp_path, "beyond", beyond_rivals=rivals)
+    expected = " At the end of what was tried: SIM on MSRC v2 (context)." if says else ""
+    assert ends_note(Recorded(tmp_path)) == expected
+
+
 def test_what_is_open_is_counted_by_method(tmp_path):
     records = [figure("SIM", 47.0, 50.0), figure("MLR", 50.0, 50.0)]
     make_results(tmp_path, "inductive", inductive_accuracy=records)
@@ -109,12 +153,18 @@ def test_the_picture_has_every_figure(tmp_path):
         assert sum(len(each.get_offsets()) for each in dots) == len(records)
 
 
-def test_other_data_are_read_where_a_benchmark_left_them(tmp_path):
+@pytest.fixture
+def kept(tmp_path):
+    """Where results are, and what writes down what the benchmark beside them has kept."""
     out = tmp_path / "docs" / "results"
-    out.mkdir(parents=True)
+    for folder in (out, (tmp_path / KEPT).parent):
+        folder.mkdir(parents=True)
+    return out, lambda rows: (tmp_path / KEPT).write_text("\n".join(map(json.dumps, rows)))
+
+
+def test_other_data_are_read_where_a_benchmark_left_them(kept):
+    out, keep = kept
     assert other_data_section(out) == ""
-    kept = tmp_path / KEPT
-    kept.parent.mkdir(parents=True)
     rows = [
         {"data": name, "method": method, "seed": seed, "new": new + seed}
         for name, figures in (("words 5 50", (80, 70, 75)), ("tails", (70, 75, 90)),
@@ -122,11 +172,51 @@ def test_other_data_are_read_where_a_benchmark_left_them(tmp_path):
         for method, new in zip(("linear", "kernel", "network"), figures, strict=True)
         for seed in (0, 1)
     ]  # fmt: skip
-    kept.write_text("\n".join(map(json.dumps, rows)))
+    sure = [[0, 0.0, 0]] * 9
+    rows += [
+        {"data": "tails", "method": "committee", "seed": seed, "new": 89.0 + seed, "given": 95.0,
+         "bins new": [*sure, [1, 1.0, seed]]}
+        for seed in (0, 1)
+    ]  # fmt: skip
+    keep(rows)
     text = other_data_section(out)
-    assert "| tails | 70.5 (2) | 75.5 (2) | 90.5 (2) |  |" in text
-    assert "on 1 of 2 of them" in text
+    # Sure of both, and right once.
+    assert "| tails | 70.5 (2) | 75.5 (2) | 90.5 (2) | 89.5 (2) | 95.0 | 50.0 |" in text
+    assert "| words 5 50 | 80.5 (2) | 70.5 (2) | 75.5 (2) |  |  |  |" in text
+    assert (
+        "on 1 of 2 of them, and the committee is within 1 point of the best of all on 1 of 1"
+        in (text)
+    )
+    keep([{**row, "new": 89.4} if row["method"] == "committee" else row for row in rows])
+    assert "best of all on 0 of 1" in other_data_section(out)
     assert "hja-union" not in text
+
+
+def test_models_stand_beside_the_committee_on_the_same_folds(kept):
+    out, keep = kept
+    assert other_folds_section(out) == ""
+    unsure = [[0, 0.0, 0]] * 5 + [[2, 1.0, 1]] + [[0, 0.0, 0]] * 4
+
+    def row(method, seed, new, **more):
+        return {"data": "letter-frost", "method": method, "seed": seed, "new": new, "given": 90.0,
+                **more}  # fmt: skip
+
+    keep(
+        [
+            *(row("committee", seed, 70.0 + seed, **{"bins new": unsure}) for seed in (0, 1, 10)),
+            *(row("linear", seed, 60.0) for seed in (1, 10, 11)),
+            row("network", 0, 65.0), row("network", 1, 65.0, **{"bins new": unsure}),
+            row("told", 0, 99.0),
+            {"data": "tails", "method": "committee", "seed": 0, "new": 1.0, "given": 1.0},
+        ]
+    )  # fmt: skip
+    assert other_folds_section(out).splitlines()[6:] == [
+        "| letter-frost, linear | 2 | 2 | 60.0 (75.5) | 90.0 (90.0) |  |  |",
+        "| letter-frost, networks of one kind | 1 | 2 | 65.0 (70.5) | 90.0 (90.0) "
+        "| 0.0 (0.0; 1 folds) |  |",
+        "| letter-frost, committee | 2 | 3 | 73.7 | 90.0 | 0.0 |  |",
+        "| letter-frost, committee, told every instance's label | 1 | 1 | 99.0 (70.0) |  |  |  |",
+    ]
 
 
 @pytest.mark.parametrize(

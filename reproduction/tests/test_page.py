@@ -10,12 +10,20 @@ import pytest
 from made_results import figure, make_results
 from unbag import ORLogisticRegression
 from unbag.model_selection.compare import compared_method
-from unbag_reproduce import METHODS, STUDIES, find_study, published, reproduce
+from unbag_reproduce import METHODS, STUDIES, additions, find_study, published, reproduce
 from unbag_reproduce.cells import remake
 from unbag_reproduce.conditions import runs_section
 from unbag_reproduce.confirm import confirm
 from unbag_reproduce.page import APPENDIX, write_page
-from unbag_reproduce.readme import DATA, KERNEL, OURS, TABLE, readme_table, write_readme
+from unbag_reproduce.readme import (
+    DATA,
+    KERNEL,
+    OURS,
+    TABLE,
+    network_row,
+    readme_table,
+    write_readme,
+)
 from unbag_reproduce.recorded import Recorded
 from unbag_reproduce.reproduce import ABOUT, CONFIRMED
 
@@ -274,7 +282,8 @@ def test_the_readme_has_the_published_kernel_version_and_says_what_is_bold():
     in_brackets = re.findall(r"\(([\d.]+)\)", rows[f"| {KERNEL}"])
     assert in_brackets == [f"{kernel[name]['mlr']['mean']:.1f}" for name in DATA]
     bold = [line.split(" | ")[0].lstrip("| ") for line in rows.values() if "**" in line]
-    assert bold == list(OURS.values())
+    shown = (additions.OURS, network_row(Recorded(COMMITTED)))
+    assert bold == [OURS[row] for row in shown]
     assert all(rows[f"| {title}"].count("**") == 2 * len(DATA) for title in bold)
     committed = TABLE.search((REPOSITORY / "README.md").read_text())[0]
     assert "Bold are all figures of our own models" in committed

@@ -70,6 +70,19 @@ def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
     assert len(done) == n_units
 
 
+def test_the_work_of_some_methods_can_be_done_alone(tmp_path):
+    def done():
+        return {each["unit"]["method"] for each in read_records(tmp_path / "inductive").values()}
+
+    settings = {"level": "quick", "out": tmp_path}
+    (table, *_) = reproduce("inductive", ["letter-frost"], methods=["dummy"], **settings)
+    assert done() == {"dummy"}
+    assert [row[0] for row in table.body] == ["dummy"]
+    with pytest.raises(ValueError, match=r"has the method 'dumy'; they have .*'mlr', "):
+        reproduce("inductive", ["letter-frost"], methods=["dumy"], **settings)
+    assert done() == {"dummy"}
+
+
 @pytest.mark.slow  # 15 seconds, most of them spent starting processes
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_a_killed_run_goes_on(tmp_path):

@@ -6,6 +6,7 @@ around what is best they are widened (`unbag_reproduce.widening`). Those of netw
 networks' defaults, come from prototypes that were tried by ten folds on the same four data sets.
 """
 
+from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
@@ -14,7 +15,7 @@ from unbag.model_selection.methods import grid
 
 from .comparison import Comparison, fold, measured, some_methods
 from .ledger import Results
-from .nested import Case, Variant, is_network, told_setting
+from .nested import Case, Variant, both_ways, is_network, told_setting
 from .plan import Plan
 from .rivals import RIVALS
 from .unit import Unit
@@ -37,6 +38,12 @@ WITH_KERNEL = {"width": WIDTHS}
 ENCODINGS = grid(encoding=[None, "quantile"], distill=[0])
 NETWORKS = grid(encoding=[None, "quantile"], distill=[0, 1])
 QUICK = {"n_members": 2, "max_iter": 100}
+#: Fewer members would be no committee.
+QUICK_COMMITTEE = {"n_members": 9, "max_iter": 100}
+
+#: Rows that other tables have, too.
+OURS, NETWORK = "penalty, context, kernel", "network, encoding and distillation chosen"
+COMMITTEE = "committee, today's default"
 
 #: Row of the table to the settings to choose from.
 VARIANTS = {
@@ -50,16 +57,19 @@ VARIANTS = {
         ladders=PENALTY | IN_CONTEXT,
     ),
     "penalty, kernel": Variant("pipeline", grid(**KERNEL), ladders=PENALTY | WITH_KERNEL),
-    "penalty, context, kernel": Variant(
+    OURS: Variant(
         "pipeline",
         grid(**KERNEL | {"context": [0.0, 0.5, 1.0]}),
         ladders=PENALTY | IN_CONTEXT | WITH_KERNEL,
     ),
-    "network at its defaults": Variant("network", NETWORKS[:1], QUICK),
+    "network of one kind, nothing chosen": Variant("network", NETWORKS[:1], QUICK),
     "network, encoding chosen": Variant("network", ENCODINGS, QUICK),
-    "network, encoding and distillation chosen": Variant("network", NETWORKS, QUICK),
+    NETWORK: Variant("network", NETWORKS, QUICK),
+    # What it pools, it chooses within the training bags itself.
+    COMMITTEE: Variant("network committee", [{}], QUICK_COMMITTEE, both_ways=True),
 }
-OURS, NETWORK = "penalty, context, kernel", "network, encoding and distillation chosen"
+#: Rows that are asked for labels of their training bags, too, and how sure they are of labels.
+BOTH_WAYS = (OURS, NETWORK, COMMITTEE)
 #: Rows of models that are told instance labels, with the settings of another row.
 TOLD = {
     "the same, told instance labels": (OURS, "pipeline told instance labels"),
@@ -105,6 +115,13 @@ def units(plan: Plan, ledger: Results) -> list[Unit]:
         for row, variant in (VARIANTS | LOSSES).items()
         for unit in case.units(variant, ledger, told.get(row))
     ]
+    found += [
+        unit
+        for name in plan.data
+        for row in BOTH_WAYS
+        for draws in both_ways_units(plan, ledger, name, row)
+        for unit in draws
+    ]
     if find_spec("torch") is None:
         found = [unit for unit in found if not is_network(unit.method) or unit in ledger]
     # Variants share settings, and each is fitted once.
@@ -127,9 +144,17 @@ def row_units(plan: Plan, ledger: Results, name: str, row: str) -> list[list[Uni
         if setting is None:
             return []
         return [case.unit(model, told_setting(setting)) if model else
-                case.unit(variant.model, setting)]  # fmt: skip
+                case.chosen_unit(variant, setting)]  # fmt: skip
 
     return [[unit for case in draws for unit in fits(case)] for draws in cases(plan, name)]
+
+
+def both_ways_units(plan: Plan, ledger: Results, name: str, row: str) -> list[list[Unit]]:
+    """Return the fits of a row that are asked for probabilities, too; as `row_units` does."""
+    return [
+        [replace(unit, task=both_ways) for unit in draws]
+        for draws in row_units(plan, ledger, name, row)
+    ]
 
 
 def shows_network(row: str) -> bool:
@@ -140,9 +165,14 @@ def shows_network(row: str) -> bool:
 
 def is_made(plan: Plan, ledger: Results, name: str, row: str) -> bool:
     """Return whether all fits of a row are done on a data set."""
+    return all_done(plan, ledger, name, row_units(plan, ledger, name, row))
+
+
+def all_done(plan: Plan, ledger: Results, name: str, units: list[list[Unit]]) -> bool:
+    """Return whether there is a fit for each fold and draw of a data set, and all are done."""
     return all(
-        len(units) == len(plan.draws(name)) and all(unit in ledger for unit in units)
-        for units in row_units(plan, ledger, name, row)
+        len(draws) == len(plan.draws(name)) and all(unit in ledger for unit in draws)
+        for draws in units
     )
 
 

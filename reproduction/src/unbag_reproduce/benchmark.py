@@ -28,6 +28,7 @@ from unbag.model_selection.tables import Table, comparison_table, with_deviation
 from unbag.model_selection.work import run
 
 from . import datasets
+from .calibration import calibration_error, reliability
 from .data import load, load_fold, split
 from .datasets.made import MADE
 from .ledger import Ledger
@@ -41,7 +42,6 @@ N_DRAWS = {
     "hja-union": 1, "msrcv2": 1, "letter-carroll": 5, "letter-frost": 5, "digits": 3,
     **dict.fromkeys(MADE, 3),
 }  # fmt: skip
-N_BINS = 10
 #: What is measured, in the words of the table.
 ACCURACIES = {"new": "new bags", "given": "given the tags"}
 CALIBRATIONS = {
@@ -91,33 +91,8 @@ class Answers:
             found["given"] = 100.0 * float((self.given == truth).mean())
         for key, proba in (("new_bins", self.proba), ("given_bins", self.given_proba)):
             if proba is not None:
-                found[key] = reliability(proba, truth)
+                found[key] = reliability(proba, proba.argmax(axis=1) == truth)
         return found
-
-
-def reliability(proba: np.ndarray, truth: np.ndarray) -> list[list[float]]:
-    """Return for bins of the top probability: how many instances, its sum, and how many are right.
-
-    Examples
-    --------
-    >>> reliability(np.array([[0.8, 0.2], [0.9, 0.1]]), np.array([0, 1]))[8:]
-    [[1.0, 0.8, 1.0], [1.0, 0.9, 0.0]]
-    """
-    top, is_right = proba.max(axis=1), proba.argmax(axis=1) == truth
-    bins = np.minimum((top * N_BINS).astype(int), N_BINS - 1)
-    return [
-        [float((bins == b).sum()), float(top[bins == b].sum()), float(is_right[bins == b].sum())]
-        for b in range(N_BINS)
-    ]
-
-
-def calibration_error(folds: list[list[list[float]]]) -> float:
-    """Return how far top probabilities are from how often they are right, in points.
-
-    Over the bins of all folds together: a fold of a small data set has few instances in a bin.
-    """
-    n, top, right = np.sum(folds, axis=0).T
-    return float(100.0 * np.abs(top - right).sum() / n.sum())
 
 
 # Estimators.

@@ -16,7 +16,7 @@ from unbag.model_selection.methods import METHODS
 from unbag.model_selection.tables import Table
 from unbag.model_selection.work import do
 
-from .additions import LOSSES, NETWORK, OURS, row_units
+from .additions import LOSSES, both_ways_units, row_units
 from .e_steps import count_unit, e_step_unit
 from .ledger import Ledger, Results
 from .plan import Plan, Study
@@ -24,6 +24,7 @@ from .recorded import parsed
 from .reproduce import COMMITTED, ROUNDING, read_plan
 from .rivals import RIVALS
 from .studies import (
+    beyond,
     complexity,
     convergence,
     dictionary,
@@ -248,11 +249,10 @@ def of_beyond(plan: Plan, ledger: Results, table: str, record: Values) -> list[U
         method = key_of(record["method"], rivals)
         return flat(RIVALS.units_of(plan, record["data"], method, setting_of(record)))
     row = (
-        record.get("variant")
-        or record.get("loss")
-        or record.get("method")
-        or {"beyond-bags": OURS, "beyond-network-bags": NETWORK}[table]
+        record.get("variant") or record.get("loss") or record.get("method") or beyond.OF_BAGS[table]
     )
+    if table == "beyond-both-ways":
+        return flat(both_ways_units(plan, ledger, record["data"], row))
     # Both tables have differences from another row, too.
     rows = [row, next(iter(LOSSES))] if "loss" in record else [row]
     return flat([fold for each in rows for fold in row_units(plan, ledger, record["data"], each)])

@@ -34,6 +34,7 @@ def reproduce(
     page: Path | None = None,
     redo_stale: bool = False,
     work: bool = True,
+    methods: list[str] | None = None,
     n_confirmed: int | None = None,
     estimator: str | None = None,
     predictions: Path | None = None,
@@ -48,7 +49,7 @@ def reproduce(
     cell : list of str
         For "cell": an experiment and words of its tables, such as a data set and a method; where
         methods are compared, perhaps a fold.
-    data, level, seed, redo_stale, work
+    data, level, seed, redo_stale, work, methods
         As in `unbag_reproduce.reproduce`.
     n_jobs : int
         Number of processes; 0 for one per core.
@@ -71,6 +72,8 @@ def reproduce(
         raise typer.BadParameter("--estimator, --predictions and --folds are for 'benchmark'")
     if cell and name != "cell":
         raise typer.BadParameter(f"{name!r} takes no arguments; got {' '.join(cell)}")
+    if methods and (name not in STUDIES or not work):
+        raise typer.BadParameter("--method is for the work of one experiment")
     if name == "list":
         titles = {each: find_study(each).title for each in STUDIES}
         messages.result(titles)
@@ -93,7 +96,7 @@ def reproduce(
         with how_to_continue(folder):
             made[each] = make_experiment(
                 each, data, level=level, seed=seed, n_jobs=n_jobs or cpu_count(), out=folder,
-                redo_stale=redo_stale, work=work,
+                redo_stale=redo_stale, work=work, methods=methods,
                 console=None if messages.as_json else messages.console,
             )  # fmt: skip
         show_tables(made[each])

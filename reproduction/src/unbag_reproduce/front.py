@@ -3,22 +3,25 @@
 All figures come from tables and ledgers; what was not made is not mentioned.
 """
 
+import ast
 import os
 from collections.abc import Sequence
 from importlib.util import find_spec
 
 from unbag.model_selection.methods import METHODS
 
-from .additions import NETWORK, OURS, row_units
+from .additions import COMMITTEE, NETWORK, OURS, row_units
 from .claims import HOLDS, MOSTLY, NOT_MADE, UNKNOWN, Judgement
 from .differences import Finding, counted
 from .explanations import EXPLAINED, NEAR, OPEN, REPRODUCED
 from .figures import STYLES, Figure, legend_below, panels
-from .readme import DATA, at_their_best, beside_published
+from .readme import DATA, at_their_best, beside_published, network_row
 from .recorded import Recorded
 from .reproduce import read_plan
+from .rivals import RIVALS as HELPED
 from .unit import Values
 from .verdicts import ITEMS, counts_of, is_as_printed, on_the_best
+from .widening import at_an_end
 from .worth import MLR, SHORT, SLR, guesses_section
 
 #: The picture of the first page.
@@ -134,7 +137,8 @@ def not_reproduced_line(judgements: Sequence[Judgement], findings: Sequence[Find
 
 def new_line(recorded: Recorded) -> str:
     """Say what our own models add, and what that owes to these data."""
-    kernel, network = (ours_by_data(recorded, row) for row in (OURS, NETWORK))
+    row = network_row(recorded)
+    kernel, network = (ours_by_data(recorded, each) for each in (OURS, row))
     published = best_published(recorded)
     if not kernel:
         return ""
@@ -149,18 +153,30 @@ def new_line(recorded: Recorded) -> str:
     )
     if network:
         said += (
-            f" A network adds {gained(network)}; but its defaults and candidates come from "
-            "prototypes that were tried by ten folds on these same four data sets, and the "
-            "kernel's grid contains candidates first found on these folds. So what they do on "
-            "[other data](#beyond), made families and digits, counts for more."
+            f" {ADDS[row].format(gained(network))} The kernel's grid contains candidates first "
+            "found on these folds. So what both do on [other data](#beyond), made families and "
+            "digits, counts for more."
         )
     if network and is_tied_with_noisy_or(recorded):
         said += (
-            " No test tells the same network with a noisy-or loss apart from it on these data: the "
-            "gain comes from the network and its context, and is not shown to come from exact "
-            "inference."
+            " No test tells a network of one kind apart from the same with a noisy-or loss on "
+            "these data: the gain comes from networks and their context, and is not shown to come "
+            "from exact inference."
         )
     return said
+
+
+#: What networks add, and what they owe to these data, by the row that is shown.
+ADDS = {
+    NETWORK: (
+        "A network adds {}; but its defaults and candidates come from prototypes that were tried "
+        "by ten folds on these same four data sets."
+    ),
+    COMMITTEE: (
+        "Today's default of the network, a committee, adds {}; but it was built with these same "
+        "four data sets in view, on other folds of the same bags."
+    ),
+}
 
 
 def is_tied_with_noisy_or(recorded: Recorded) -> bool:
@@ -182,8 +198,15 @@ def best_published(recorded: Recorded) -> dict[str, float]:
     return {name: each["best_published"] for name, each in found.items()}
 
 
+NETWORK_TITLES = {
+    NETWORK: "our network (eight of one kind; today's default is a committee)",
+    COMMITTEE: "our network (today's default, a committee)",
+}
+
+
 def six_rows(recorded: Recorded) -> str:
     """Write the table of six rows, in Markdown; empty if nothing was made."""
+    row = network_row(recorded)
     plain, kernel = (
         recorded.records(*place)
         for place in (("inductive", "inductive-accuracy"), ("kernel", "kernel"))
@@ -200,9 +223,7 @@ def six_rows(recorded: Recorded) -> str:
             each["data"]: beside_published(each) for each in kernel if each["method"] == MLR
         },
         "our kernel, with context": in_short(ours_by_data(recorded, OURS)),
-        "our network (eight of one kind; today's default is a committee)": in_short(
-            ours_by_data(recorded, NETWORK)
-        ),
+        NETWORK_TITLES[row]: in_short(ours_by_data(recorded, row)),
     }
     if not any(rows.values()):
         return ""
@@ -214,7 +235,8 @@ def six_rows(recorded: Recorded) -> str:
             "brackets: published; for rivals, the best of those published, without our context. "
             "Union labels: those of each recording's segments, so that the assumption of the model "
             "holds. MLR and SLR take 50 steps, K-MLR 500. Rivals and K-MLR are at the best setting "
-            "on the test folds, ours at settings chosen within the training folds.",
+            f"on the test folds, {'our kernel' if row == COMMITTEE else 'ours'} at settings chosen "
+            f"within the training folds{' and our network at its defaults' * (row == COMMITTEE)}.",
             "",
             f"| | {' | '.join(DATA.values())} |",
             f"|---|{'---:|' * len(DATA)}",
@@ -235,14 +257,15 @@ def network_sources(recorded: Recorded) -> str:
 
     One line that begins with ``Sources:``, as it depends on the sources of the package.
     """
-    if not ours_by_data(recorded, NETWORK):
+    row = network_row(recorded)
+    if not ours_by_data(recorded, row):
         return ""
     plan, _ = read_plan(recorded.out / "beyond")
     ledger = recorded.ledger("beyond")
     units = [
         unit
         for name in plan.data
-        for fold in row_units(plan, ledger, name, NETWORK)
+        for fold in row_units(plan, ledger, name, row)
         for unit in fold
         if unit in ledger
     ]
@@ -284,17 +307,25 @@ def best_rivals(recorded: Recorded) -> dict[str, str]:
     return cells
 
 
-# Until all rivals of the table have such grids.
-AT_AN_END = (
-    "SIM's best setting on HJA is at the end of its grid in this table. With twice that context it "
-    "is more than three points better, and our kernel is tied with it."
-)
+def ends_note(recorded: Recorded) -> str:
+    """Say of which rivals the best setting lies at an end of what was tried; empty if of none."""
+    titles = {each.title: method for method, each in HELPED.methods.items()}
+    found = [
+        f"{record['method']} on {SHORT[record['data']]} ({', '.join(ends)})"
+        for record in recorded.records("beyond", "beyond-rivals")
+        if record["method"] in RIVALS and record.get("setting")
+        for ends in [
+            at_an_end(ast.literal_eval(record["setting"]), HELPED.ladders[titles[record["method"]]])
+        ]
+        if ends
+    ]
+    return f" At the end of what was tried: {', '.join(found)}." if found else ""
 
 
 def tests_note(recorded: Recorded) -> str:
     """Say on which data sets ours are better than the best rival, by a test."""
     said = []
-    for row, title in ((OURS, "our kernel"), (NETWORK, "our network")):
+    for row, title in ((OURS, "our kernel"), (network_row(recorded), "our network")):
         found = recorded.find({"study": "beyond", "table": "beyond-rivals", "method": row})
         by_word: dict[str, list[str]] = {}
         for each in found:
@@ -308,7 +339,7 @@ def tests_note(recorded: Recorded) -> str:
     return (
         f"Beside the best rival, {'. '.join(said).replace('. our', '. Our')}. Paired t-tests over "
         "ten folds, with the correction of Nadeau and Bengio, and Holm's for their number "
-        f"([beyond](#beyond)). {AT_AN_END}\n"
+        f"([beyond](#beyond)).{ends_note(recorded)}\n"
     )
 
 

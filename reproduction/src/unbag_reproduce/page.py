@@ -22,7 +22,7 @@ from .differences import (
     same_section,
     settings_alone_section,
 )
-from .elsewhere import other_data_section
+from .elsewhere import other_data_section, other_folds_section
 from .front import PICTURE, can_draw, cells_figure, front_page, relative
 from .plan import Study
 from .race import LAG
@@ -243,7 +243,8 @@ def study_page(study: Study, recorded: Recorded, link: Path) -> str:
     ]
     tables = [shown_table(study, folder, name, link) for name in about["tables"]]
     remarks = ["## What to know", "", study.remarks] if study.remarks else []
-    other = [other_data_section(recorded.out)] if study.name == "beyond" else []
+    sections = (other_data_section, other_folds_section) if study.name == "beyond" else ()
+    other = [section(recorded.out) for section in sections]
     parts = [
         f"# {study.title[0].upper()}{study.title[1:]}{in_the_paper(study.name)}",
         f"`unbag reproduce {study.name}{data}{options} --seed {plan.seed}` ({versions(about)})",

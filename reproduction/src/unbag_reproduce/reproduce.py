@@ -25,7 +25,7 @@ from .ledger import Ledger
 from .plan import Plan, available
 from .studies import STUDIES, find_study
 from .tables import read_csv
-from .unit import Values
+from .unit import Unit, Values
 
 #: The entry on work done anew, in the file that says how results were made.
 CONFIRMED = "confirmed"
@@ -48,6 +48,7 @@ def reproduce(
     out: str | Path = "results",
     redo_stale: bool = False,
     work: bool = True,
+    methods: Sequence[str] | None = None,
     console: Console | None = None,
 ) -> list[Table | Figure]:
     """Make one experiment, or go on with one that was interrupted; needs the extra ``figures``.
@@ -70,6 +71,8 @@ def reproduce(
         Whether to make anew what other sources of the package have made.
     work : bool
         Whether to do what is not done yet; else tables are made of what the ledger has.
+    methods : list of str, optional
+        Do only the units of work of these methods, as the ledger names them.
     console : rich Console, optional
         Where to show progress.
 
@@ -94,9 +97,10 @@ def reproduce(
     with ledger.writing():
         while work and (
             done := run(
-                study.units(plan, ledger), ledger, n_jobs=n_jobs, console=console, title=name
+                some_units(study.units(plan, ledger), methods),
+                ledger, n_jobs=n_jobs, console=console, title=name,
             )
-        ):
+        ):  # fmt: skip
             n_done += done
     stale = list(filter(None, [ledger.note_on_stale(study.units(plan, ledger))]))
     made = study.present(plan, ledger)
@@ -112,6 +116,19 @@ def reproduce(
     ]
     write(results, Path(out) / name, plan, load=load_of_machine() if n_done else None)
     return results
+
+
+def some_units(units: Sequence[Unit], methods: Sequence[str] | None) -> list[Unit]:
+    """Return the units of work of some methods; of all of them, where none is named."""
+    if methods is None:
+        return list(units)
+    known = dict.fromkeys(unit.method for unit in units if unit.method)
+    if unknown := [each for each in methods if each not in known]:
+        raise ValueError(
+            f"No unit of work has the method {unknown[0]!r}; they have "
+            f"{', '.join(map(repr, known)) or 'no methods'}."
+        )
+    return [unit for unit in units if unit.method in methods]
 
 
 def load_of_machine() -> float | None:

@@ -8,7 +8,20 @@ import pytest
 
 from toys import make_colours
 from unbag_reproduce import Plan, additions, reproduce
-from unbag_reproduce.additions import LOSSES, NETWORK, OURS, ROWS, TOLD, VARIANTS
+from unbag_reproduce.additions import (
+    BOTH_WAYS,
+    COMMITTEE,
+    LOSSES,
+    NETWORK,
+    OURS,
+    ROWS,
+    TOLD,
+    VARIANTS,
+    both_ways_units,
+    row_units,
+)
+from unbag_reproduce.both_ways import GIVEN, both_ways_records
+from unbag_reproduce.cells import flat, of_beyond
 from unbag_reproduce.ledger import Ledger
 from unbag_reproduce.nested import MODELS, Case, build, is_network
 from unbag_reproduce.rivals import RIVALS
@@ -59,7 +72,7 @@ def test_what_chose_a_setting_stays_on_the_list():
 
 def test_a_single_setting_needs_no_choice():
     case = Case(Plan(("letter-frost",)), "letter-frost", 0, 4)
-    variant = VARIANTS["network at its defaults"]
+    variant = VARIANTS["network of one kind, nothing chosen"]
     (unit,) = case.units(variant, {})
     assert unit.setting == variant.settings[0]
     assert "inner_fold" not in unit.condition
@@ -116,7 +129,7 @@ def small(monkeypatch):
     monkeypatch.setattr(Plan, "n_folds", 2)
     for rows in (VARIANTS, LOSSES):
         for row, variant in rows.items():
-            cheap = {"hidden": (8, 8), "n_members": 2, "max_iter": 3} if variant.quick else {}
+            cheap = {**variant.quick, "hidden": (8, 8), "max_iter": 3} if variant.quick else {}
             few = variant.settings[:4]
             monkeypatch.setitem(rows, row, replace(variant, settings=few, quick=cheap))
 
@@ -125,23 +138,27 @@ def small(monkeypatch):
 def test_end_to_end(tmp_path, monkeypatch):
     small(monkeypatch)
     results = reproduce("beyond", ["letter-frost"], level="quick", out=tmp_path)
-    accuracy, bags, network_bags, rivals, losses, _ = results
+    accuracy, both_ways, bags, network_bags, committee_bags, rivals, losses, _ = results
     assert [row[0] for row in accuracy.body] == ROWS
     assert [row[0] for row in losses.body] == list(LOSSES)
-    for table in (bags, network_bags):
+    assert [(each["measure"], each["variant"]) for each in both_ways.records][:3] == [
+        (GIVEN, row) for row in BOTH_WAYS
+    ]
+    assert all(0 <= each["ours"] <= 100 for each in both_ways.records)
+    for table in (bags, network_bags, committee_bags):
         assert {record["verdict"] for record in table.records} <= {"better", "worse", "tied"}
     assert [row[0] for row in rivals.body] == [
-        *(rival.title for rival in RIVALS.methods.values()), OURS, NETWORK,
+        *(rival.title for rival in RIVALS.methods.values()), OURS, NETWORK, COMMITTEE,
     ]  # fmt: skip
     assert "Networks were trained on" in accuracy.notes[2]
     family = [
         record
-        for table in (bags, network_bags, rivals, losses)
+        for table in (bags, network_bags, committee_bags, rivals, losses)
         for record in table.records
         if record["p_value"] is not None
     ]
-    assert len(family) == 2 * 5 + 2 + 2 * (len(LOSSES) - 1)
-    assert all(f"over all {len(family)} tests" in table.notes[0] for table in results[1:-1])
+    assert len(family) == 3 * 5 + 3 + 2 * (len(LOSSES) - 1)
+    assert all(f"over all {len(family)} tests" in table.notes[0] for table in results[2:-1])
     np.testing.assert_allclose(
         [record["p_holm"] for record in family], holm([record["p_value"] for record in family])
     )
@@ -150,6 +167,12 @@ def test_end_to_end(tmp_path, monkeypatch):
     fitted = networks_in(beyond.units(plan, ledger))
     assert {unit.method for unit in fitted} == set(filter(is_network, MODELS))
     assert all(ledger[unit]["device"] for unit in fitted)
+    # The committee is fitted once for all tables; what a row rests on can be done anew.
+    rows = {row: both_ways_units(plan, ledger, "letter-frost", row) for row in BOTH_WAYS}
+    assert rows[COMMITTEE] == row_units(plan, ledger, "letter-frost", COMMITTEE)
+    for row, units in rows.items():
+        record = {"data": "letter-frost", "variant": row}
+        assert of_beyond(plan, ledger, "beyond-both-ways", record) == flat(units)
     # Whoever has no torch is shown what others have fitted.
     monkeypatch.setattr(additions, "find_spec", lambda name: None)
     assert networks_in(beyond.units(plan, ledger)) == fitted
@@ -158,7 +181,10 @@ def test_end_to_end(tmp_path, monkeypatch):
 def test_without_torch_a_line_says_what_is_left_out(tmp_path, monkeypatch):
     small(monkeypatch)
     monkeypatch.setattr(additions, "find_spec", lambda name: None)
-    accuracy, _, rivals, _ = reproduce("beyond", ["letter-frost"], level="quick", out=tmp_path)
+    accuracy, both_ways, _, rivals, _ = reproduce(
+        "beyond", ["letter-frost"], level="quick", out=tmp_path
+    )
+    assert both_ways.notes[-1] == f"Not made, and so left out: {NETWORK}; {COMMITTEE}."
     assert rivals.body[-1][0] == OURS
     rows = [row[0] for row in accuracy.body]
     left_out = {row for row, variant in VARIANTS.items() if is_network(variant.model)}
@@ -168,6 +194,36 @@ def test_without_torch_a_line_says_what_is_left_out(tmp_path, monkeypatch):
         "Not fitted, which needs PyTorch (`pip install 'unbag[torch]'`): network"
     )
     assert all(row in note for row in (*left_out, *LOSSES))
+
+
+def test_the_committee_is_the_estimator_at_its_defaults():
+    pytest.importorskip("torch")
+    from unbag.torch import ORNetwork
+
+    case = Case(Plan(("letter-frost",)), "letter-frost", 0, 4)
+    (unit,) = case.units(VARIANTS[COMMITTEE], {})
+    made, default = (each.get_params() for each in (build(unit), ORNetwork()))
+    assert {name for name in default if made[name] != default[name]} == {
+        "random_state", "threshold",
+    }  # fmt: skip
+
+
+def test_calibration_errors_are_over_the_bins_of_all_fits():
+    """Sure of everything, and right in half of the fits: 50 points, and no fit says so alone."""
+    plan, ledger = Plan(("letter-frost",)), {}
+    sure = [*([[0.0, 0.0, 0.0]] * 9)]
+    for draws in both_ways_units(plan, ledger, "letter-frost", COMMITTEE):
+        for unit in draws:
+            right = float(unit.fold % 2)
+            ledger[unit] = {
+                "given": 90.0 + unit.draw, "new_bins": [*sure, [1.0, 1.0, right]],
+                "given_bins": [*sure, [4.0, 3.0, 3.0]],
+            }  # fmt: skip
+    given, new_error, given_error = both_ways_records(plan, ledger)
+    assert (given["measure"], given["ours"]) == (GIVEN, 92.0)
+    assert (new_error["ours"], given_error["ours"]) == (50.0, 0.0)
+    assert {each["variant"] for each in (given, new_error, given_error)} == {COMMITTEE}
+    assert both_ways_records(plan, {}) == []
 
 
 @needs_torch

@@ -55,6 +55,13 @@ def reproduce(
     tables: Annotated[
         bool, typer.Option("--tables", help="Do no work: make tables of what is done so far.")
     ] = False,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Do only the work of this method, such as 'sim'; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     confirm: Annotated[
         int | None,
         typer.Option(
@@ -96,6 +103,6 @@ def reproduce(
     """
     require("unbag_reproduce.command").reproduce(
         name, cell or [], data=data, level=level_of(quick, full), n_jobs=jobs, seed=seed,
-        output=output, page=page, redo_stale=stale, work=not tables, n_confirmed=confirm,
-        estimator=estimator, predictions=predictions, folds=folds,
+        output=output, page=page, redo_stale=stale, work=not tables, methods=method,
+        n_confirmed=confirm, estimator=estimator, predictions=predictions, folds=folds,
     )  # fmt: skip
