@@ -94,8 +94,9 @@ def test_gradients_are_handed_out_once(rng, device):
         found.append(gradient.clone())
         gradient.zero_()
     assert found[0].any()
-    assert torch.equal(found[1], found[0])
-    assert torch.equal(found[2], found[0])
+    # Where forward writes the first one, the next ones are rounded otherwise.
+    torch.testing.assert_close(found[1], found[0], rtol=1e-5, atol=1e-7)
+    assert torch.equal(found[2], found[1])
     (gradient,) = torch.autograd.grad(union_loss(given, *rest), given, create_graph=True)
     torch.testing.assert_close(gradient.detach(), found[0])
     with pytest.raises(NotImplementedError, match="second derivatives"):
