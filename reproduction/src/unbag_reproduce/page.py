@@ -102,7 +102,7 @@ HEADINGS = {
 }  # fmt: skip
 #: A link to an experiment or heading, or to another page of the documentation.
 HERE = re.compile(r"\]\(#([\w-]+)\)")
-ELSEWHERE = re.compile(r"\]\(((?:howto|reference)/[^)]+|mathematics\.md[^)]*)\)")
+ELSEWHERE = re.compile(r"\]\(((?:howto|reference)/[^)]+|(?:mathematics|decisions)\.md[^)]*)\)")
 
 
 def write_page(
