@@ -68,7 +68,7 @@ grids, but for this:
 - SIM has larger values, too; LSB-CMM and MIMLfast have two scalings of the features, MIMLSVM and
   MIMLNN instances with and without unit length, as the paper does not say which;
 - of MIMLfast's grid, {N_DRAWN} settings drawn at random; its epochs are ten, where the paper gives
-  none, and 100 with kernels, where it does; in [beyond](#beyond) and [wider](#wider) they are tuned;
+  none, and 100 with kernels, where it does; [beyond](#beyond) and [wider](#wider) tune them;
 - with kernels, three of the paper's six values of SIM and four larger ones; MIMLfast's features are
   not divided by a constant, which the paper neither fixes nor names there; columns are
   standardised, of which it does not speak ([dictionary](#dictionary) has what that does);
