@@ -43,6 +43,23 @@ def test_a_guess_is_listed_with_what_it_is_worth_once_that_is_measured(tmp_path)
     )
 
 
+def test_another_solver_stands_beside_the_published_steps(tmp_path):
+    """Rows of an experiment that is made anyway."""
+    records = [
+        figure("MLR", 70.7, 72.3), figure("MLR, L-BFGS to the end", 71.6, 72.3),
+        figure("MLR, unbag's default", 72.6),
+    ]  # fmt: skip
+    make_results(tmp_path, "inductive", inductive_accuracy=records[:1])
+    assert guesses(Recorded(tmp_path)) == []
+    make_results(tmp_path, "inductive", inductive_accuracy=records)
+    (found,) = guesses(Recorded(tmp_path))
+    assert found.where == "inductive"
+    assert found.worth == (
+        "L-BFGS to the end: MSRC v2 +0.9; "
+        "L-BFGS with a penalty, alpha 1, unbag's default: MSRC v2 +1.9"
+    )
+
+
 def test_the_best_rival_is_named_beside_the_best_published_one(tmp_path):
     rivals = [figure("SIM", 48.0, 46.7), figure("MIMLfast", 47.0, 47.6), figure("SLR", 60.0, 60.2)]
     make_results(tmp_path, "inductive", inductive_accuracy=rivals)
@@ -108,7 +125,7 @@ def test_a_rival_at_the_end_of_what_was_tried_is_named(tmp_path, context, says):
     setting = {"context": context, "width": 1.0, "alpha": 0.1}
     rivals = [figure("SIM", 61.0, setting=setting), figure("SLR", 90.0, setting=setting)]
     make_results(tmp_path, "beyond", beyond_rivals=rivals)
-    expected = " At the end of what was tried: SIM on MSRC v2 (context)." if says else ""
+    expected = " At an end of what there was to try: SIM on MSRC v2 (context)." if says else ""
     assert ends_note(Recorded(tmp_path)) == expected
 
 
@@ -125,6 +142,7 @@ def test_what_is_open_is_counted_by_method(tmp_path):
     page = front_page(recorded, [], found, picture="cells.png", pages=["- one"])
     assert "- **Reproduced.** On the four data sets that are available, 1 of 2 figures" in page
     assert "(0 of 0" not in page
+    assert "1 open, some of them in each of these tables." in page
 
 
 def test_times_say_how_they_were_taken():

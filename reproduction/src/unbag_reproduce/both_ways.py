@@ -73,13 +73,13 @@ def both_ways_table(plan: Plan, records: list[Values]) -> Table:
         "Training bags given their label sets (%), and how sure models are",
         records,
         [
-            f"The {GIVEN}, is what the paper calls transductive, but that nine of ten folds are "
-            "fitted and labelled here, and not all bags. The calibration error is the mean "
-            "difference between the probability of the label that is answered and how often "
-            f"such labels are right, in {N_BINS} bins of that probability over all folds and "
-            "draws together: 0 is best. Higher accuracies are better, lower errors. Nothing here "
-            f"is tested. {OVER_FOLDS} {plan.describe()}.",
-            *draw_note([{**record, "method": row(record)} for record in records]),
+            "Training bags are nine of ten folds here; the paper's [transductive](#transductive) "
+            "accuracy is of all bags. The calibration error is the mean difference between the "
+            "probability of the label that is answered and how often such labels are right, in "
+            f"{N_BINS} bins of that probability over all folds and draws together. Higher "
+            "accuracies and lower errors are better. Nothing here is tested. "
+            f"{OVER_FOLDS} {plan.describe()}.",
+            *draw_note(records, "variant"),
             *left_out,
         ],
         row=row,

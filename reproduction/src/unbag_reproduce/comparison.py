@@ -361,11 +361,20 @@ def dropping_out() -> str:
     )
 
 
-def trying_neighbours() -> str:
-    """Say how far a grid is widened; for the foot of a table."""
+def trying_neighbours(at_ends: Sequence[str]) -> str:
+    """Say how far a grid is widened; for the foot of a table.
+
+    Parameters
+    ----------
+    at_ends : sequence of str
+        The methods whose best setting has no neighbour on one side, with what lies at an end.
+    """
+    chosen = f"At an end of what there was to try: {'; '.join(at_ends)}." if at_ends else (
+        "No end of what there was to try is chosen, but for a context of 0, which is none."
+    )  # fmt: skip
     return (
         "Of every method, the settings one step from the best were tried as well, until none of "
-        "them was better: no end of a grid is chosen, but for a context of 0, which is none."
+        f"them was better. {chosen}"
     )
 
 

@@ -3,7 +3,6 @@
 All figures come from tables and ledgers; what was not made is not mentioned.
 """
 
-import ast
 import os
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -11,17 +10,18 @@ from importlib.util import find_spec
 from unbag.model_selection.methods import METHODS
 
 from .additions import COMMITTEE, NETWORK, OURS, row_units
+from .cells import setting_of
 from .claims import HOLDS, MOSTLY, NOT_MADE, UNKNOWN, Judgement
 from .differences import Finding, counted
+from .elsewhere import level_with_best
 from .explanations import EXPLAINED, NEAR, OPEN, REPRODUCED
 from .figures import STYLES, Figure, legend_below, panels
 from .readme import DATA, at_their_best, beside_published, network_row
 from .recorded import Recorded
 from .reproduce import read_plan
-from .rivals import RIVALS as HELPED
+from .studies.beyond import rivals_at_ends
 from .unit import Values
 from .verdicts import ITEMS, counts_of, is_as_printed, on_the_best
-from .widening import at_an_end
 from .worth import MLR, SHORT, SLR, guesses_section
 
 #: The picture of the first page.
@@ -110,8 +110,16 @@ def reproduced_line(recorded: Recorded, findings: Sequence[Finding]) -> str:
         f"On the four data sets that are available, {n_near} of {len(findings)} figures of Tables "
         f"3 to 8 are within {NEAR:g} points of the paper's, a tolerance that we chose ({n_model} "
         f"of {len(of_model)} of MLR and SLR{of_headline}); {n_explained} more are explained, "
-        f"{n_open} open. {on_the_best([each.cell for each in findings])}{as_printed}"
+        f"{n_open} open{in_every_table(findings)}. "
+        f"{on_the_best([each.cell for each in findings])}{as_printed}"
     )
+
+
+def in_every_table(findings: Sequence[Finding]) -> str:
+    """Say that no table is free of open figures, where that is so."""
+    tables = {each.cell.table for each in findings}
+    still = {each.cell.table for each in findings if each.status == OPEN}
+    return ", some of them in each of these tables" if still == tables else ""
 
 
 def not_reproduced_line(judgements: Sequence[Judgement], findings: Sequence[Finding]) -> str:
@@ -152,16 +160,11 @@ def new_line(recorded: Recorded) -> str:
         "linear or kernel, with settings chosen within the training folds."
     )
     if network:
-        said += (
-            f" {ADDS[row].format(gained(network))} The kernel's grid contains candidates first "
-            "found on these folds. So what both do on [other data](#beyond), made families and "
-            "digits, counts for more."
-        )
+        said += f" {ADDS[row].format(gained(network))} {other_data_line(recorded, row)}"
     if network and is_tied_with_noisy_or(recorded):
         said += (
             " No test tells a network of one kind apart from the same with a noisy-or loss on "
-            "these data: the gain comes from networks and their context, and is not shown to come "
-            "from exact inference."
+            "these data: so nothing here shows that networks gain by exact inference."
         )
     return said
 
@@ -177,6 +180,24 @@ ADDS = {
         "four data sets in view, on other folds of the same bags."
     ),
 }
+
+
+def other_data_line(recorded: Recorded, row: str) -> str:
+    """Say what other data tell of our models."""
+    said = "The kernel's grid contains candidates first found on these folds."
+    if row == NETWORK:
+        return (
+            f"{said} So what both do on [other data](#beyond), made families and digits, counts "
+            "for more."
+        )
+    n_level, n_all = level_with_best(recorded.out)
+    if not n_all:
+        return said
+    return (
+        f"{said} Of {n_all} [other data sets](#beyond), made families and digits, some had a part "
+        "in building the committee as well; on "
+        f"{n_level} of them it is within a point of the best of four models."
+    )
 
 
 def is_tied_with_noisy_or(recorded: Recorded) -> bool:
@@ -253,7 +274,7 @@ def six_rows(recorded: Recorded) -> str:
 
 
 def network_sources(recorded: Recorded) -> str:
-    """Say which version of the package made the network's figures, if it was not this one.
+    """Say which versions of the package made the figures of our own models, if not this one.
 
     One line that begins with ``Sources:``, as it depends on the sources of the package.
     """
@@ -262,19 +283,22 @@ def network_sources(recorded: Recorded) -> str:
         return ""
     plan, _ = read_plan(recorded.out / "beyond")
     ledger = recorded.ledger("beyond")
-    units = [
-        unit
-        for name in plan.data
-        for fold in row_units(plan, ledger, name, row)
-        for unit in fold
-        if unit in ledger
-    ]
-    older = {ledger.version(unit) for unit in units if ledger.is_stale(unit)}
-    if not older:
+    kernel, network = (
+        {
+            ledger.version(unit)
+            for name in plan.data
+            for fold in row_units(plan, ledger, name, each)
+            for unit in fold
+            if unit in ledger and ledger.is_stale(unit)
+        }
+        for each in (OURS, row)
+    )
+    if not kernel | network:
         return ""
+    whose = f"the network's by {', '.join(sorted(network))}" if network else "not the network's"
     return (
-        "Sources: these figures were made by earlier versions of the code, the network's by "
-        f"{', '.join(sorted(older))}; each page says by which.\n"
+        f"Sources: these figures were made by earlier versions of the code, {whose}; each page "
+        "says by which.\n"
     )
 
 
@@ -309,17 +333,14 @@ def best_rivals(recorded: Recorded) -> dict[str, str]:
 
 def ends_note(recorded: Recorded) -> str:
     """Say of which rivals the best setting lies at an end of what was tried; empty if of none."""
-    titles = {each.title: method for method, each in HELPED.methods.items()}
-    found = [
-        f"{record['method']} on {SHORT[record['data']]} ({', '.join(ends)})"
-        for record in recorded.records("beyond", "beyond-rivals")
-        if record["method"] in RIVALS and record.get("setting")
-        for ends in [
-            at_an_end(ast.literal_eval(record["setting"]), HELPED.ladders[titles[record["method"]]])
+    found = rivals_at_ends(
+        [
+            {**record, "data": SHORT[record["data"]], "setting": setting_of(record)}
+            for record in recorded.records("beyond", "beyond-rivals")
+            if record["method"] in RIVALS and record.get("setting")
         ]
-        if ends
-    ]
-    return f" At the end of what was tried: {', '.join(found)}." if found else ""
+    )
+    return f" At an end of what there was to try: {'; '.join(found)}." if found else ""
 
 
 def tests_note(recorded: Recorded) -> str:

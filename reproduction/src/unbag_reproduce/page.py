@@ -67,7 +67,8 @@ grids, but for this:
 
 - SIM has larger values, too; LSB-CMM and MIMLfast have two scalings of the features, MIMLSVM and
   MIMLNN instances with and without unit length, as the paper does not say which;
-- of MIMLfast's grid, {N_DRAWN} settings drawn at random;
+- of MIMLfast's grid, {N_DRAWN} settings drawn at random; its epochs are ten, where the paper gives
+  none, and 100 with kernels, where it does; [beyond](#beyond) and [wider](#wider) tune them;
 - with kernels, three of the paper's six values of SIM and four larger ones; MIMLfast's features are
   not divided by a constant, which the paper neither fixes nor names there; columns are
   standardised, of which it does not speak ([dictionary](#dictionary) has what that does);
@@ -102,7 +103,7 @@ HEADINGS = {
 }  # fmt: skip
 #: A link to an experiment or heading, or to another page of the documentation.
 HERE = re.compile(r"\]\(#([\w-]+)\)")
-ELSEWHERE = re.compile(r"\]\(((?:howto|reference)/[^)]+|mathematics\.md[^)]*)\)")
+ELSEWHERE = re.compile(r"\]\(((?:howto|reference)/[^)]+|(?:mathematics|decisions)\.md[^)]*)\)")
 
 
 def write_page(

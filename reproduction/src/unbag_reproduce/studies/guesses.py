@@ -253,6 +253,8 @@ standardised ones come near on all four data sets is evidence for them, and no m
 not speak of it.
 
 No line search of the book that the paper cites gives both of its figures on HJA within a point. So
-what keeps MLR and SLR short of them there is open ([convergence](#convergence)).
+what keeps MLR and SLR short of them there is open ([convergence](#convergence)). What L-BFGS does
+to MLR in place of gradient steps, to the end without a penalty or with that of unbag's default, is
+in the rows of [inductive](#inductive) that say so.
 """,
 )

@@ -43,9 +43,10 @@ but neither its constants, nor how features were scaled, nor where a fit starts.
 steps change a point at most, and a solver that goes all the way loses 6 to 8 points; why single
 figures differ there is listed [by itself](#differences).
 
-MIMLfast's grid is as published, and the ten epochs are its authors'; which scale its features had
-is not known, so either is tried. SIM has no published code: it is rebuilt from its description, and
-tuned over larger values than the paper's, too; a note below each table has it at the paper's own.
-LSB-CMM is tried with either scale.
+MIMLfast's settings are drawn from the published grid. The paper gives its epochs only for kernels,
+100 ([kernel](#kernel)); here they are ten, its authors' number, and what more of them do is in
+[wider](#wider). Which scale its features had is not known, so either is tried. SIM has no published
+code: it is rebuilt from its description, and tuned over larger values than the paper's, too; a note
+below each table has it at the paper's own. LSB-CMM is tried with either scale.
 """,
 )
