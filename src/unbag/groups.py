@@ -282,13 +282,14 @@ def _ordered(sizes, members, n_classes):
     if len(members) and not 0 <= members.min() <= members.max() < n_classes:
         # As they are: the constructor says which of them is no class.
         return offsets_of(sizes), members
-    keys = np.repeat(np.arange(len(sizes)), sizes) * n_classes + members
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    keys = group * n_classes + members
     if not (np.diff(keys) > 0).all():
         # Groups are in order already, and short: a stable sort takes one pass over them.
         keys = np.sort(keys, kind="stable")
-        keys = keys[np.diff(keys, prepend=-1) > 0]
-        group, members = np.divmod(keys, n_classes)
-        sizes = np.bincount(group, minlength=len(sizes))
+        is_new = np.diff(keys, prepend=-1) > 0
+        members = (keys - group * n_classes)[is_new]
+        sizes = np.bincount(group[is_new], minlength=len(sizes))
     return offsets_of(sizes), members
 
 
