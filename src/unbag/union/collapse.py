@@ -186,15 +186,15 @@ def find_columns(layout, bags, bag_offsets, group_offsets, members):
             for k in range(group_offsets[g], group_offsets[g + 1]):
                 overlaps[m] |= column[members[k]] != last
                 column[members[k]] = n_required + g - first
-        # Masks have no room for more; then nobody asks for them.
-        if overlaps[m] and last <= 62:
+        if overlaps[m]:
+            # Masks have no room for more bits. Bags of so many are intractable anyway.
             for a in range(n_required):
-                masks[start + a] = 1 << a
+                masks[start + a] = 1 << min(a, 62)
             for i in range(n_optional):
                 served[optional[i]] = 0
             for g in range(first, behind):
                 for k in range(group_offsets[g], group_offsets[g + 1]):
-                    served[members[k]] |= 1 << (n_required + g - first)
+                    served[members[k]] |= 1 << min(n_required + g - first, 62)
             last = n_required
             for i in range(n_optional):
                 c = optional[i]
