@@ -11,12 +11,16 @@ optional (*allowed*), so that the same priors matter. Label sets are prepared on
 Then what users call once, `unbag.union.infer`, which checks and packs label sets too: bags with one
 or two single tags and a group of two or three classes, and bags of one instance with a group
 (partial labels). The group is given in a list of lists, or as `Groups`. The yardsticks are the
-same: one class of the group is required, and the others are forbidden or optional.
+same: one class of the group is required, and the others are forbidden or optional. On one thread,
+and on as many as `infer` chooses. Threads take more of the processors' time, and `infer` counts
+classes to choose: some of these bags it may give to one thread only without their groups.
 
 Times are those of the processor, taken alternately in the same run, the best of several.
 """
 
 import argparse
+from functools import partial
+from itertools import product
 from time import process_time
 
 import numpy as np
@@ -112,11 +116,12 @@ def best_times_of_one_call(rng, n_bags, size, fewest, most, rounds):
         np.put_along_axis(each, classes[:, :1], np.int8(1), axis=1)
     lists = [[own[:n]] for own, n in zip(classes.tolist(), n_members.tolist(), strict=True)]
     packed = Groups.of(lists, N_CLASSES)
+    asked = {"single": (single, None), "allowed": (allowed, None), "lists": (y, lists)}
+    asked["Groups"] = y, packed
     calls = {
-        "single": lambda: infer(log_prior, offsets, single),
-        "allowed": lambda: infer(log_prior, offsets, allowed),
-        "lists": lambda: infer(log_prior, offsets, y, groups=lists),
-        "Groups": lambda: infer(log_prior, offsets, y, groups=packed),
+        (name, n_jobs): partial(infer, log_prior, offsets, own, groups=groups, n_jobs=n_jobs)
+        for name, (own, groups) in asked.items()
+        for n_jobs in (1, None)
     }
     return best_of(calls, rounds)
 
@@ -147,17 +152,20 @@ def main():
                 rows.append(row)
     console.print(table)
     table = Table(title=f"one call of infer, {N_CLASSES} classes")
-    for heading in ("bags", "instances", "groups as", "infer, ms", "x single", "x allowed"):
+    headings = "bags", "instances", "groups as", "threads", "infer, ms", "x single", "x allowed"
+    for heading in headings:
         table.add_column(heading, justify="right")
     calls = []
     for n_bags, size, fewest, most in CALLS:
         n_bags = n_bags // 10 if quick else n_bags
         best = best_times_of_one_call(rng, n_bags, size, fewest, most, rounds)
-        for given in ("lists", "Groups"):
+        for given, n_jobs in product(("lists", "Groups"), (1, None)):
             row = {"bags": n_bags, "instances": size, "groups_as": given,
-                   "milliseconds": round(1e3 * best[given], 2)}  # fmt: skip
+                   "threads": "as chosen" if n_jobs is None else n_jobs,
+                   "milliseconds": round(1e3 * best[given, n_jobs], 2)}  # fmt: skip
             for yardstick in ("single", "allowed"):
-                row[f"times_{yardstick}"] = round(best[given] / best[yardstick], 2)
+                ratio = best[given, n_jobs] / best[yardstick, n_jobs]
+                row[f"times_{yardstick}"] = round(ratio, 2)
             table.add_row(*map(str, row.values()))
             calls.append(row)
     console.print(table)
