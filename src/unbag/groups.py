@@ -120,7 +120,8 @@ class Groups:
             raise _malformed(of_bags) from None
         if members.size and (members.ndim != 1 or members.dtype.kind not in "iu"):
             raise _malformed(of_bags)
-        return cls(offsets_of(counts), *_ordered(sizes, members.astype(np.int64)), n_classes)
+        ordered = _ordered(sizes, members.astype(np.int64), n_classes)
+        return cls(offsets_of(counts), *ordered, n_classes)
 
     @classmethod
     def none(cls, n_bags: int, n_classes: int) -> Self:
@@ -172,6 +173,11 @@ class Groups:
     def bags(self) -> NDArray[np.int64]:
         """The bag of each group."""
         return np.repeat(np.arange(self.n_bags), self.per_bag)
+
+    @property
+    def packed(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """`bag_offsets`, `group_offsets` and `members`, as kernels take them."""
+        return self.bag_offsets, self.group_offsets, self.members
 
     def named(self) -> NDArray[np.bool_]:
         """Return, as a mask of shape (n_bags, n_classes), the classes that a group names."""
@@ -241,7 +247,7 @@ class Groups:
         n_classes : int
             Number of columns.
         """
-        return type(self)(self.bag_offsets, self.group_offsets, self.members, n_classes)
+        return type(self)(*self.packed, n_classes)
 
     def to_lists(self) -> list[list[list[int]]]:
         """Write the groups of each bag as lists; the inverse of `of`."""
@@ -271,17 +277,20 @@ class Groups:
         return f"Groups({self.n_groups} groups in {self.n_bags} bags)"
 
 
-def _ordered(sizes, members):
+def _ordered(sizes, members, n_classes):
     """Put the members of each group in order, without repeats; return offsets and members."""
-    group = np.repeat(np.arange(len(sizes)), sizes)
-    is_new = np.ones(len(members), dtype=bool)
-    is_new[1:] = (np.diff(members) > 0) | (np.diff(group) > 0)
-    if is_new.all():
+    if len(members) and not 0 <= members.min() <= members.max() < n_classes:
+        # As they are: the constructor says which of them is no class.
         return offsets_of(sizes), members
-    order = np.lexsort((members, group))
-    members = members[order]
-    is_new[1:] = (np.diff(members) > 0) | (np.diff(group) > 0)
-    return offsets_of(np.bincount(group[is_new], minlength=len(sizes))), members[is_new]
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    keys = group * n_classes + members
+    if not (np.diff(keys) > 0).all():
+        # Groups are in order already, and short: a stable sort takes one pass over them.
+        keys = np.sort(keys, kind="stable")
+        is_new = np.diff(keys, prepend=-1) > 0
+        members = (keys - group * n_classes)[is_new]
+        sizes = np.bincount(group[is_new], minlength=len(sizes))
+    return offsets_of(sizes), members
 
 
 def _malformed(of_bags):

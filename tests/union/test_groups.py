@@ -2,6 +2,7 @@
 
 import os
 import pickle
+from itertools import combinations
 
 import mpmath
 import numpy as np
@@ -302,6 +303,23 @@ def test_too_many_overlapping_groups_are_refused_by_name_or_relaxed(rng):
     assert relaxed.relaxed[1].any()
     assert not relaxed.relaxed[0].any()
     np.testing.assert_allclose(relaxed.posterior.sum(axis=1), 1)
+
+
+def test_more_overlapping_groups_than_classes_leave_other_bags_alone(rng):
+    n_classes = 12
+    pairs = [list(pair) for pair in combinations(range(n_classes), 2)]
+    y, groups = np.zeros((2, n_classes)), [pairs, [[0, 1], [1, 2]]]
+    y[1, 3] = 1
+    log_prior = rng.normal(size=(40, n_classes))
+    problem = UnionProblem([0, 20, 40], y, groups=groups)
+    with pytest.raises(IntractableBagError, match="bag 0 requires 66 classes and groups"):
+        problem.infer(log_prior)
+    relaxed = problem.infer(log_prior, on_intractable="relax")
+    alone = infer(log_prior[20:], [0, 20], y[1:], groups=groups[1:])
+    np.testing.assert_allclose(relaxed.posterior[20:], alone.posterior)
+    # What is found out about a bag has as much room as the bag has classes.
+    assert problem.grouped is not None
+    assert (problem.grouped.columns.n_columns <= problem.layout.n_allowed).all()
 
 
 def test_many_disjoint_groups_are_no_more_than_many_labels(rng):

@@ -55,9 +55,7 @@ class PreparedGroups:
     def __init__(self, groups: Groups) -> None:
         self.groups = groups
         whole = smallest = smallest_groups(groups)
-        overlaps = overlapping_bags(
-            smallest.bag_offsets, smallest.group_offsets, smallest.members, groups.n_classes
-        )
+        overlaps = overlapping_bags(*smallest.packed, groups.n_classes)
         self.overlapping: np.ndarray = overlaps.nonzero()[0]
         if len(self.overlapping):
             smallest = smallest.chosen(~overlaps[smallest.bags])
@@ -106,10 +104,9 @@ def read_groups(groups: GroupsLike | None, batch: BagBatch) -> Groups | None:
 
 def smallest_groups(groups: Groups) -> Groups:
     """Return the groups that hold no other group of their bag."""
-    packed = groups.bag_offsets, groups.group_offsets, groups.members
     # Without label sets and instances, only groups imply each other.
     nothing = np.zeros((0, groups.n_classes), np.int8), np.zeros(1, np.int64), np.zeros(0, np.int64)
-    return groups.chosen(needed_groups(*packed, *nothing))
+    return groups.chosen(needed_groups(*groups.packed, *nothing))
 
 
 class GroupTable(NamedTuple):
@@ -141,7 +138,7 @@ class GroupTable(NamedTuple):
         n_groups = int(groups.per_bag.max(initial=1))
         n_members = int(np.diff(groups.group_offsets).max(initial=1))
         table = np.zeros((groups.n_bags, n_groups, n_members), np.int64)
-        fill_table(groups.bag_offsets, groups.group_offsets, groups.members, table)
+        fill_table(*groups.packed, table)
         classes = on_device(torch.from_numpy(table), device, torch.int64)
         masks = groups.per_bag[:, None] > 0, np.arange(n_groups) < groups.per_bag[:, None]
         own_masks = (on_device(torch.from_numpy(mask), device, torch.bool) for mask in masks)

@@ -278,17 +278,23 @@ def infer_group(starts, rows, slack, labels, sums):
 
 
 @kernel
-def infer_bags_of_groups(starts, rows, slack, runs, places, labels, sums):
+def infer_bags_of_groups(
+    layout, columns, bags, places, starts, rows, slack, first_bag, labels, sums
+):  # fmt: skip
     """Infer bags of as many requirements as `labels` is long, by `infer_bag_of_groups`.
 
-    `places` says where the runs of each bag begin.
+    From `first_bag` on, as many as there is room for in `sums`; `places` says where `columns`, see
+    `unbag.union.collapse`, has them.
     """
+    served = np.empty(LANES << len(labels))
     for m in range(sums.shape[0]):
-        first, first_slack = starts[m, 0], starts[m, 1]
-        n_blocks = (starts[m + 1, 1] - first_slack) // LANES
-        n_allowed = (starts[m + 1, 0] - first) // max(n_blocks * LANES, 1)
+        k = first_bag + m
+        n_blocks = (starts[k + 1, 1] - starts[k, 1]) // LANES
+        column = layout.column_offsets[bags[k]]
+        own = columns.masks, columns.sizes, column, column + columns.n_columns[places[k]]
+        n_allowed = layout.n_allowed[bags[k]]
         sums[m, 0], sums[m, 1], sums[m, 2] = infer_bag_of_groups(
-            rows, first, n_allowed, slack, first_slack, n_blocks, runs, places[m], labels
+            rows, starts[k, 0], n_allowed, slack, starts[k, 1], n_blocks, own, labels, served
         )
 
 

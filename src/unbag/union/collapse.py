@@ -40,7 +40,6 @@ from .blocks import (
 )
 from .cases import Cases, cases_of
 from .dispatch import CHAIN, DENSE, SUMS_OVER_FEW, Method
-from .few import MOST_FEW
 from .lanes import LANES, above, load_lanes, same_lanes, store_lanes
 from .layout import (
     IMPOSSIBLE,
@@ -80,25 +79,22 @@ def needed_groups(bag_offsets, group_offsets, members, y, offsets, pinned):
     """
     needed = np.ones(group_offsets.shape[0] - 1, np.bool_)
     n_bags, n_classes = bag_offsets.shape[0] - 1, y.shape[1]
-    # The last group that has each class.
-    mark = np.full(n_classes, -1)
-    shown = np.zeros(n_classes, np.bool_)
+    # The last group that has each class, and the last bag in which an instance shows it.
+    mark, shown = np.full((2, n_classes), -1)
     for b in range(n_bags):
         first, behind = bag_offsets[b], bag_offsets[b + 1]
         if first == behind:
             continue
-        if y.shape[0] > 0:
-            for c in range(n_classes):
-                shown[c] = y[b, c] == 1
         if pinned.shape[0] > 0:
             for row in range(offsets[b], offsets[b + 1]):
                 if pinned[row] >= 0:
-                    shown[pinned[row]] = True
+                    shown[pinned[row]] = b
         for g in range(first, behind):
             size = group_offsets[g + 1] - group_offsets[g]
             for j in range(group_offsets[g], group_offsets[g + 1]):
-                mark[members[j]] = g
-                needed[g] &= not shown[members[j]]
+                c = members[j]
+                mark[c] = g
+                needed[g] &= shown[c] != b and not (y.shape[0] > 0 and y[b, c] == 1)
             for h in range(first, behind):
                 others = group_offsets[h + 1] - group_offsets[h]
                 # Of groups that are the same, the first is needed.
@@ -123,19 +119,31 @@ def overlapping_bags(bag_offsets, group_offsets, members, n_classes):
     return overlaps
 
 
+@kernel
+def allow_members(bag_offsets, group_offsets, members, y):
+    """Make the classes of groups optional where label sets `y` forbid them, in place."""
+    for b in range(y.shape[0]):
+        for k in range(group_offsets[bag_offsets[b]], group_offsets[bag_offsets[b + 1]]):
+            if y[b, members[k]] == 0:
+                y[b, members[k]] = -1
+
+
 class Columns(NamedTuple):
     """Which column of the narrower problem each class belongs to.
 
     Attributes
     ----------
     column_of : ndarray of int
-        For each entry of `Layout.columns` of a bag with groups, its column.
+        For each entry of `Layout.columns` of a bag with groups, its column. They ascend.
     masks : ndarray of int
         Where the classes of the bag begin in that array, the requirements that each of its columns
-        serves, as bits; meaningful if requirements overlap.
+        serves, as bits; meaningful if requirements overlap. The column of classes that serve none
+        is the last.
     sizes : ndarray of int
         At the same places, the number of classes of each column.
     n_columns, n_requirements : ndarrays of int of shape (n_grouped,)
+    largest : ndarray of int of shape (n_grouped,)
+        The largest number of classes of a column.
     overlaps : ndarray of bool of shape (n_grouped,)
         Whether a class serves two requirements.
     """
@@ -145,60 +153,79 @@ class Columns(NamedTuple):
     sizes: np.ndarray
     n_columns: np.ndarray
     n_requirements: np.ndarray
+    largest: np.ndarray
     overlaps: np.ndarray
 
 
 @kernel
 def find_columns(layout, bags, bag_offsets, group_offsets, members):
-    """Find the columns of bags with groups: the fields of `Columns`."""
-    column_of = np.full(layout.columns.shape[0], -1)
-    masks = np.zeros(layout.columns.shape[0] + 1, np.int64)
-    sizes = np.zeros(layout.columns.shape[0] + 1, np.int64)
-    n_columns = np.zeros(bags.shape[0], np.int64)
-    n_requirements = np.zeros(bags.shape[0], np.int64)
+    """Find the columns of bags with groups: the fields of `Columns`.
+
+    The classes of each bag are brought into the order of their columns, in the layout itself.
+    """
+    column_of = np.empty(layout.columns.shape[0], np.int64)
+    masks = np.empty(layout.columns.shape[0], np.int64)
+    sizes = np.empty(layout.columns.shape[0], np.int64)
+    n_columns = np.empty(bags.shape[0], np.int64)
+    n_requirements = np.empty(bags.shape[0], np.int64)
+    largest = np.zeros(bags.shape[0], np.int64)
     overlaps = np.zeros(bags.shape[0], np.bool_)
-    place = np.full(layout.n_classes, -1)
+    optional = np.empty(layout.n_classes, np.int64)
+    column, served = np.empty((2, layout.n_classes), np.int64)
+    ends = np.empty(layout.n_classes + 1, np.int64)
     for m in range(bags.shape[0]):
         b = bags[m]
-        start, stop = layout.column_offsets[b], layout.column_offsets[b + 1]
-        n_required = layout.n_required[b]
-        n_all = n_required + bag_offsets[b + 1] - bag_offsets[b]
-        n_requirements[m] = n_all
-        for j in range(start, stop):
-            place[layout.columns[j]] = j
-            column_of[j] = j - start if j - start < n_required else -1
-        for g in range(bag_offsets[b], bag_offsets[b + 1]):
+        start, n_required = layout.column_offsets[b], layout.n_required[b]
+        n_optional = layout.n_allowed[b] - n_required
+        first, behind = bag_offsets[b], bag_offsets[b + 1]
+        last = n_requirements[m] = n_required + behind - first
+        for i in range(n_optional):
+            optional[i] = layout.columns[start + n_required + i]
+            column[optional[i]] = last
+        for g in range(first, behind):
             for k in range(group_offsets[g], group_offsets[g + 1]):
-                j = place[members[k]]
-                overlaps[m] |= column_of[j] >= 0
-                column_of[j] = n_required + g - bag_offsets[b]
-        if not overlaps[m] or n_all > 62:
-            n_columns[m] = n_all
-            for j in range(start, stop):
-                if column_of[j] < 0:
-                    column_of[j] = n_all
-                    n_columns[m] = n_all + 1
-        else:
-            # Classes that serve the same requirements share a column.
-            served = np.zeros(stop - start, np.int64)
-            for j in range(n_required):
-                served[j] = 1 << j
-            for g in range(bag_offsets[b], bag_offsets[b + 1]):
+                overlaps[m] |= column[members[k]] != last
+                column[members[k]] = n_required + g - first
+        if overlaps[m]:
+            # Masks have no room for more bits. Bags of so many are intractable anyway.
+            for a in range(n_required):
+                masks[start + a] = 1 << min(a, 62)
+            for i in range(n_optional):
+                served[optional[i]] = 0
+            for g in range(first, behind):
                 for k in range(group_offsets[g], group_offsets[g + 1]):
-                    bit = n_required + g - bag_offsets[b]
-                    served[place[members[k]] - start] |= 1 << bit
-            for j in range(stop - start):
-                found = n_columns[m]
-                for a in range(n_columns[m]):
-                    if masks[start + a] == served[j]:
-                        found = a
-                column_of[start + j] = found
-                if found == n_columns[m]:
-                    masks[start + found] = served[j]
-                    n_columns[m] += 1
-        for j in range(start, stop):
-            sizes[start + column_of[j]] += 1
-    return column_of, masks, sizes, n_columns, n_requirements, overlaps
+                    served[members[k]] |= 1 << min(n_required + g - first, 62)
+            last = n_required
+            for i in range(n_optional):
+                c = optional[i]
+                if served[c] != 0:
+                    masks[start + last] = served[c]
+                    column[c] = n_required
+                    while masks[start + column[c]] != served[c]:
+                        column[c] += 1
+                    last += column[c] == last
+            for i in range(n_optional):
+                if served[optional[i]] == 0:
+                    masks[start + last] = 0
+                    column[optional[i]] = last
+        for a in range(last + 1):
+            ends[a] = 1 if a < n_required else 0
+        for i in range(n_optional):
+            ends[column[optional[i]]] += 1
+        n_columns[m] = last + (ends[last] > 0)
+        at = start
+        for a in range(n_columns[m]):
+            sizes[start + a] = ends[a]
+            largest[m] = max(largest[m], ends[a])
+            ends[a], at = at, at + ends[a]
+        for a in range(n_required):
+            column_of[start + a] = a
+        for i in range(n_optional):
+            a = column[optional[i]]
+            layout.columns[ends[a]] = optional[i]
+            column_of[ends[a]] = a
+            ends[a] += 1
+    return column_of, masks, sizes, n_columns, n_requirements, largest, overlaps
 
 
 class GroupedBags:
@@ -224,16 +251,10 @@ class GroupedBags:
         self.bags: NDArray[np.intp] = np.flatnonzero(groups.per_bag)
         self.place: NDArray[np.int64] = np.full(problem.n_bags, -1)
         self.place[self.bags] = np.arange(len(self.bags))
-        packed = groups.bag_offsets, groups.group_offsets, groups.members
-        self.columns: Columns = Columns(*find_columns(self.layout, self.bags, *packed))
+        self.columns: Columns = Columns(*find_columns(self.layout, self.bags, *groups.packed))
         #: For each bag of the whole problem, how much it requires.
         self.n_requirements: NDArray[np.int64] = self.layout.n_required.copy()
         self.n_requirements[self.bags] = self.columns.n_requirements
-        #: As `unbag.union.few.infer_bag_of_groups` takes them, where `Layout.columns` has the
-        #: classes of a bag of few requirements; and how many of them serve the same at most.
-        self.runs: NDArray[np.int64] = np.empty((len(self.layout.columns), 2), np.int64)
-        self.largest: NDArray[np.int64] = np.zeros(len(self.bags), np.int64)
-        find_runs(self.layout, self.bags, self.columns, MOST_FEW, self.runs, self.largest)
         self._problem = type(problem)
 
     # What bags of few requirements do not need is made when it is asked for.
@@ -373,31 +394,22 @@ class GroupedBags:
         Returns the bags that could not be certified, as places among those with groups.
         """
         sums = np.empty((len(few.bags), 3))
-        if self.columns.overlaps[self.place[few.bags[0]]]:
-            places = self.layout.column_offsets[few.bags]
+        places = self.place[few.bags]
+        wide = self.layout, self.columns, few.bags, places, few.starts, blocks.rows
+        if self.columns.overlaps[places[0]]:
             for labels, own in few.groups:
-                starts = few.starts[own.start : own.stop + 1]
-                given = starts, blocks.rows, blocks.slack, self.runs, places[own]
-                infer_bags_of_groups(*given, labels, sums[own])
+                infer_bags_of_groups(*wide, blocks.slack, own.start, labels, sums[own])
         else:
-            self._infer_columns(few, blocks, sums)
+            # Sums over classes, as those of single labels. No bag has more of them than classes.
+            starts, rows = few.starts.copy(), np.empty_like(blocks.rows)
+            add_up(*wide, starts, rows)
+            for labels, own in few.groups:
+                infer_group(starts[own.start : own.stop + 1], rows, blocks.slack, labels, sums[own])
+            share_out(*wide, starts, rows)
         numbers = answer.log_likelihood, answer.error_bound, answer.served
         given = self.layout.n_free, self.n_requirements, few.bags, sums, blocks.log_tops
-        lost = settle_sums(self.place, self.largest, *given, tolerance, *numbers)
-        return self.place[few.bags[answer.served[few.bags] == UNDECIDED]] if lost else few.bags[:0]
-
-    def _infer_columns(self, few, blocks, sums):
-        """Infer bags without overlaps, with the sums of classes as those of single labels."""
-        starts = few.starts.copy()
-        widths = self.columns.n_columns[self.place[few.bags]]
-        np.cumsum(np.diff(few.starts[:, 1]) * widths, out=starts[1:, 0])
-        totals = np.empty(starts[-1, 0])
-        wide = self.layout, self.runs, few.bags, few.starts, blocks.rows
-        add_up(*wide, starts, totals)
-        rows = totals.copy()
-        for labels, own in few.groups:
-            infer_group(starts[own.start : own.stop + 1], rows, blocks.slack, labels, sums[own])
-        share_out(*wide, starts, totals, rows)
+        lost = settle_sums(places, self.columns.largest, *given, tolerance, *numbers)
+        return places[answer.served[few.bags] == UNDECIDED] if lost else places[:0]
 
     def collapse(
         self, chosen: np.ndarray, log_prior: np.ndarray, narrow: np.ndarray, shift: np.ndarray
@@ -633,35 +645,8 @@ def find_positions(layout, bags, columns, narrow_layout, positions):
 
 
 @kernel
-def find_runs(layout, bags, columns, most, runs, largest):
-    """Order the classes of bags that require few by the requirements that they serve.
-
-    Writes the place of each class and what it serves, as bits; and how many of a bag serve the
-    same at most.
-    """
-    for m in range(bags.shape[0]):
-        n_requirements = columns.n_requirements[m]
-        if n_requirements > most:
-            continue
-        start, stop = layout.column_offsets[bags[m]], layout.column_offsets[bags[m] + 1]
-        for j in range(start, stop):
-            column, served = columns.column_of[j], 0
-            largest[m] = max(largest[m], columns.sizes[start + column])
-            if columns.overlaps[m]:
-                served = columns.masks[start + column]
-            elif column < n_requirements:
-                served = 1 << column
-            # Insertion into what is in order already.
-            at = j
-            while at > start and runs[at - 1, 1] > served:
-                runs[at, 0], runs[at, 1] = runs[at - 1, 0], runs[at - 1, 1]
-                at -= 1
-            runs[at, 0], runs[at, 1] = j - start, served
-
-
-@kernel
 def settle_sums(
-    place, largest, n_free, n_requirements, bags, sums, log_tops, tolerance,
+    places, largest, n_free, n_requirements, bags, sums, log_tops, tolerance,
     log_likelihood, error_bound, served,
 ):  # fmt: skip
     """Settle bags, see `unbag.union.blocks.settle`, whose terms are sums over classes.
@@ -670,63 +655,58 @@ def settle_sums(
     two for each instance and label.
     """
     most = 0
-    for b in bags:
-        most = max(most, largest[place[b]])
+    for m in places:
+        most = max(most, largest[m])
     own = tolerance / (1.0 + 0.25 * most)
     numbers = log_likelihood, error_bound, served
     n_lost = settle(n_free, n_requirements, bags, sums, log_tops, own, DENSE, *numbers)
-    for b in bags:
-        size = largest[place[b]]
+    for k in range(bags.shape[0]):
+        b, size = bags[k], largest[places[k]]
         error_bound[b] = error_bound[b] * (1.0 + 0.25 * size) + EPS * (size + 2.0)
     return n_lost
 
 
 @kernel
-def add_up(layout, runs, bags, starts, parts, narrow_starts, totals):
-    """Add up the priors of classes to those of columns; that of the optional ones is the last."""
-    for m in range(bags.shape[0]):
-        first, n_allowed = layout.column_offsets[bags[m]], layout.n_allowed[bags[m]]
-        n_blocks = (starts[m + 1, 1] - starts[m, 1]) // LANES
-        width = (narrow_starts[m + 1, 0] - narrow_starts[m, 0]) // max(n_blocks, 1)
-        block, place = starts[m, 0], narrow_starts[m, 0]
-        for _ in range(n_blocks):
-            # Optional classes come first in their order.
-            to = place - LANES if runs[first, 1] == 0 else place
-            served, total = runs[first, 1], same_lanes(0.0)
-            for j in range(first, first + n_allowed):
-                if runs[j, 1] != served:
-                    store_lanes(totals, to if served else place + width - LANES, total)
-                    to += LANES
-                    served, total = runs[j, 1], same_lanes(0.0)
-                total += load_lanes(parts, block + runs[j, 0] * LANES)
-            store_lanes(totals, to if served else place + width - LANES, total)
-            block += n_allowed * LANES
-            place += width
+def add_up(layout, columns, bags, places, starts, parts, narrow_starts, rows):
+    """Add up the priors of classes to those of columns, and say where each bag has these."""
+    place = 0
+    for k in range(bags.shape[0]):
+        first, n_columns = layout.column_offsets[bags[k]], columns.n_columns[places[k]]
+        part = starts[k, 0]
+        narrow_starts[k, 0] = place
+        for _ in range(starts[k, 1], starts[k + 1, 1], LANES):
+            for a in range(first, first + n_columns):
+                total = load_lanes(parts, part)
+                for _ in range(1, columns.sizes[a]):
+                    part += LANES
+                    total += load_lanes(parts, part)
+                part += LANES
+                store_lanes(rows, place, total)
+                place += LANES
+    narrow_starts[bags.shape[0], 0] = place
 
 
 @kernel
-def share_out(layout, runs, bags, starts, parts, narrow_starts, totals, rows):
+def share_out(layout, columns, bags, places, starts, parts, narrow_starts, rows):
     """Divide the posteriors of columns among their classes, in proportion to their priors."""
-    for m in range(bags.shape[0]):
-        first, n_allowed = layout.column_offsets[bags[m]], layout.n_allowed[bags[m]]
-        n_blocks = (starts[m + 1, 1] - starts[m, 1]) // LANES
-        width = (narrow_starts[m + 1, 0] - narrow_starts[m, 0]) // max(n_blocks, 1)
-        block, place = starts[m, 0], narrow_starts[m, 0]
-        for _ in range(n_blocks):
-            at = place - LANES
-            served, factor = -1, same_lanes(0.0)
-            for j in range(first, first + n_allowed):
-                if runs[j, 1] != served:
-                    served = runs[j, 1]
-                    at += LANES if served else 0
-                    column = at if served else place + width - LANES
+    for k in range(bags.shape[0]):
+        first, n_columns = layout.column_offsets[bags[k]], columns.n_columns[places[k]]
+        part, place = starts[k, 0], narrow_starts[k, 0]
+        for _ in range(starts[k, 1], starts[k + 1, 1], LANES):
+            for a in range(first, first + n_columns):
+                whole, size = load_lanes(rows, place), columns.sizes[a] * LANES
+                if size == LANES:
+                    store_lanes(parts, part, whole)
+                else:
+                    total = load_lanes(parts, part)
+                    for row in range(part + LANES, part + size, LANES):
+                        total += load_lanes(parts, row)
                     # Where the sum is zero, so is every part of it.
-                    total = above(load_lanes(totals, column), same_lanes(0.0), same_lanes(1.0))
-                    factor = load_lanes(rows, column) / total
-                row = block + runs[j, 0] * LANES
-                store_lanes(parts, row, load_lanes(parts, row) * factor)
-            block += n_allowed * LANES
-            place += width
+                    factor = whole / above(total, same_lanes(0.0), same_lanes(1.0))
+                    for row in range(part, part + size, LANES):
+                        store_lanes(parts, row, load_lanes(parts, row) * factor)
+                part += size
+                place += LANES
 
 
 @kernel

@@ -198,7 +198,9 @@ def fold_terms(blocks, block, slack, labels, n_allowed, room):
 
 
 @inlined
-def infer_bag_of_groups(blocks, first, n_allowed, slack, first_slack, n_blocks, runs, at, labels):
+def infer_bag_of_groups(
+    blocks, first, n_allowed, slack, first_slack, n_blocks, columns, labels, served
+):  # fmt: skip
     """Infer the labels of one bag whose classes serve any number of requirements each.
 
     The same sums as in `infer_bag`, with requirements in place of required labels: s_i(S) has the
@@ -207,14 +209,15 @@ def infer_bag_of_groups(blocks, first, n_allowed, slack, first_slack, n_blocks, 
     Parameters
     ----------
     blocks, first, n_allowed, slack, first_slack, n_blocks
-        As in `infer_bag`.
-    runs : ndarray of int of shape (n, 2)
-        From `at` on, as many rows as the bag allows classes: the place of a class among them, and
-        the requirements that it serves, as bits; 0 of an optional class. In their order, so that
-        classes that serve the same come one after the other.
-    at : int
+        As in `infer_bag`; but classes that serve the same come one after the other.
+    columns : tuple of masks, sizes, start, stop
+        For each run of such classes, what they serve, as bits, and how many they are; from `start`
+        to `stop` in these two arrays.
     labels : tuple
         As long as there are requirements.
+    served : ndarray
+        Room for the lanes of each set of requirements. Not on the stack: where the place of a store
+        is not known in advance, machines are slow to load from there.
 
     Returns
     -------
@@ -222,29 +225,29 @@ def infer_bag_of_groups(blocks, first, n_allowed, slack, first_slack, n_blocks, 
         As in `infer_bag`.
     """
     n_sets = 1 << len(labels)
-    # For each set of requirements a product, a term, and what serves just these.
-    room = room_for_sets((*labels, 0))
+    # For each set of requirements a product and a term.
+    room = room_for_sets(labels)
     terms = n_sets * LANES
-    last = terms - LANES
+    half = terms >> 1
+    last = half - LANES
     stride = n_allowed * LANES
-    for s in range(0, last, LANES):
+    for s in range(0, terms, LANES):
         store_lanes(room, s, same_lanes(1.0))
-    for s in range(2 * terms, 3 * terms, LANES):
-        store_lanes(room, s, same_lanes(0.0))
+        store_lanes(served, s, same_lanes(0.0))
     log_sums = 0.0
     sums = same_lanes(1.0)
     for i in range(n_blocks):
-        block = first + i * stride
         own_slack = load_lanes(slack, first_slack + i * LANES)
-        list_terms_of_groups(blocks, block, n_allowed, own_slack, runs, at, labels, room)
-        total = load_lanes(room, terms + last)
+        block = first + i * stride
+        list_terms_of_groups(blocks, block, own_slack, columns, labels, room, served)
+        total = load_lanes(room, 2 * terms - LANES)
         sums *= total
         product = product_of_lanes(sums)
         if not 1e-200 < product < 1e200:
             log_sums += math.log(product)
             sums = same_lanes(1.0)
         scale = same_lanes(1.0) / total
-        for s in range(0, last, LANES):
+        for s in range(0, terms - LANES, LANES):
             term = load_lanes(room, terms + s) * scale
             store_lanes(room, s, load_lanes(room, s) * term)
     log_sums += math.log(product_of_lanes(sums))
@@ -262,39 +265,44 @@ def infer_bag_of_groups(blocks, first, n_allowed, slack, first_slack, n_blocks, 
     for i in range(n_blocks):
         block = first + i * stride
         own_slack = load_lanes(slack, first_slack + i * LANES)
-        list_terms_of_groups(blocks, block, n_allowed, own_slack, runs, at, labels, room)
-        total = load_lanes(room, terms + last)
-        small = total * same_lanes(SMALL) + same_lanes(TINY)
+        list_terms_of_groups(blocks, block, own_slack, columns, labels, room, served)
+        scale = same_lanes(1.0) / load_lanes(room, 2 * terms - LANES)
+        # Two sets share their division, but the full one, which needs no rounding.
         for s in range(0, last, LANES):
-            term = load_lanes(room, terms + s) + small
-            store_lanes(room, terms + s, load_lanes(room, s) * total / term)
-        store_lanes(room, terms + last, same_lanes(1.0))
-        fold_groups(blocks, block, n_allowed, own_slack, runs, at, labels, room)
+            term = load_lanes(room, terms + s) * scale + same_lanes(SMALL)
+            other_term = load_lanes(room, terms + half + s) * scale + same_lanes(SMALL)
+            inverse = same_lanes(1.0) / (term * other_term)
+            store_lanes(room, terms + s, load_lanes(room, s) * (other_term * inverse))
+            store_lanes(room, terms + half + s, load_lanes(room, half + s) * (term * inverse))
+        term = load_lanes(room, terms + last) * scale + same_lanes(TINY)
+        store_lanes(room, terms + last, load_lanes(room, last) / term)
+        store_lanes(room, 2 * terms - LANES, same_lanes(1.0))
+        fold_groups(blocks, block, own_slack, columns, labels, room, served)
     return z, others, log_sums
 
 
 @inlined
-def list_terms_of_groups(blocks, block, n_allowed, slack, runs, at, labels, room):
+def list_terms_of_groups(blocks, block, slack, columns, labels, room, served):
     """List s_i(S) of the instances of a block for every S: sums over the subsets of S.
 
-    Behind them, what serves just S; what no class serves stays zero.
+    What serves just S goes into `served`; what no class serves stays zero there.
     """
+    masks, sizes, start, stop = columns
     terms = LANES << len(labels)
+    row = block
+    for a in range(start, stop):
+        share = load_lanes(blocks, row)
+        for _ in range(1, sizes[a]):
+            row += LANES
+            share += load_lanes(blocks, row)
+        row += LANES
+        store_lanes(served, masks[a] * LANES, share)
     # What asks nothing may be there or not.
-    store_lanes(room, 2 * terms, same_lanes(0.0))
-    served = runs[at, 1] if n_allowed > 0 else 0
-    share = same_lanes(0.0)
-    for j in range(at, at + n_allowed):
-        if runs[j, 1] != served:
-            store_lanes(room, 2 * terms + served * LANES, share)
-            served = runs[j, 1]
-            share = same_lanes(0.0)
-        share += load_lanes(blocks, block + runs[j, 0] * LANES)
-    store_lanes(room, 2 * terms + served * LANES, share)
-    store_lanes(room, terms, slack + load_lanes(room, 2 * terms))
-    for s in range(LANES, terms, LANES):
-        store_lanes(room, terms + s, load_lanes(room, 2 * terms + s))
-    for k in range(len(labels)):
+    for s in range(0, terms, 2 * LANES):
+        without = load_lanes(served, s) + (slack if s == 0 else same_lanes(0.0))
+        store_lanes(room, terms + s, without)
+        store_lanes(room, terms + s + LANES, without + load_lanes(served, s + LANES))
+    for k in range(1, len(labels)):
         for s in range(1 << len(labels)):
             if (s >> k) & 1:
                 term = terms + s * LANES
@@ -303,11 +311,12 @@ def list_terms_of_groups(blocks, block, n_allowed, slack, runs, at, labels, room
 
 
 @inlined
-def fold_groups(blocks, block, n_allowed, slack, runs, at, labels, room):
+def fold_groups(blocks, block, slack, columns, labels, room, served):
     """Turn the quotients of a block into posteriors.
 
     What a class is multiplied by is the sum over all sets that hold what it serves.
     """
+    masks, sizes, start, stop = columns
     terms = LANES << len(labels)
     none = same_lanes(0.0)
     for k in range(len(labels)):
@@ -316,18 +325,15 @@ def fold_groups(blocks, block, n_allowed, slack, runs, at, labels, room):
                 term = terms + s * LANES
                 upper = load_lanes(room, term + (LANES << k))
                 store_lanes(room, term, load_lanes(room, term) + upper)
-    total = same_lanes(TINY)
-    for s in range(0, terms, LANES):
-        factor = above(load_lanes(room, terms + s), none, none)
-        store_lanes(room, terms + s, factor)
-        total += factor * load_lanes(room, 2 * terms + s)
-    total += slack * load_lanes(room, terms)
+    total = slack * above(load_lanes(room, terms), none, none) + same_lanes(TINY)
+    for a in range(start, stop):
+        place = masks[a] * LANES
+        factor = above(load_lanes(room, terms + place), none, none)
+        total += factor * load_lanes(served, place)
     scale = same_lanes(1.0) / total
-    served = -1
-    factor = scale
-    for j in range(at, at + n_allowed):
-        if runs[j, 1] != served:
-            served = runs[j, 1]
-            factor = load_lanes(room, terms + served * LANES) * scale
-        row = block + runs[j, 0] * LANES
-        store_lanes(blocks, row, load_lanes(blocks, row) * factor)
+    row = block
+    for a in range(start, stop):
+        factor = above(load_lanes(room, terms + masks[a] * LANES), none, none) * scale
+        for _ in range(sizes[a]):
+            store_lanes(blocks, row, load_lanes(blocks, row) * factor)
+            row += LANES

@@ -99,10 +99,10 @@ def infer(
     two groups, "auto" infers each group by itself, and `method` is the kernel of the group with the
     most labels.
 
-    Required groups of classes cost no more than required classes, as long as no class is in two of
-    them and neither lies within the other. Where they overlap, "auto" and "dense" sum over sets of
-    up to six required classes and groups. Other bags, and those that it cannot certify, are served
-    by "chain" whatever `method` says, in time ``n_instances * n_columns * 2**n_required``, for up
+    A required group takes as many sets as one required class, as long as no class is in two groups
+    and neither lies within the other. Where they overlap, "auto" and "dense" sum over sets of up to
+    six required classes and groups. Other bags, and those that it cannot certify, are served by
+    "chain" whatever `method` says, in time ``n_instances * n_columns * 2**n_required``, for up
     to 16 required classes and groups; ``n_columns`` counts the sets of groups that a class can
     serve. With "auto", bags of more requirements of which few overlap are told apart by cases, up
     to eight, each of which takes as long as a bag without groups.

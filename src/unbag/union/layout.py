@@ -43,7 +43,8 @@ class Layout(NamedTuple):
         Bag b allows the classes ``columns[column_offsets[b]:column_offsets[b + 1]]``.
     columns : ndarray of int64
         Allowed classes, for each bag the required ones first. A class that a pinned
-        instance shows is not required any more.
+        instance shows is not required any more. Classes of groups come behind them, those that
+        serve the same groups together.
     n_allowed, n_required, n_free : ndarrays of int64 of shape (n_bags,)
         Number of allowed classes, of required ones, and of instances that are not
         pinned.

@@ -29,7 +29,7 @@ from .blocks import (
     write_posteriors,
     write_values,
 )
-from .collapse import GroupedBags, needed_groups
+from .collapse import GroupedBags, allow_members, needed_groups
 from .dispatch import DENSE, METHODS, SUMS_OVER_FEW, Method, estimated_costs, solve
 from .layout import (
     IMPOSSIBLE,
@@ -178,7 +178,8 @@ class UnionProblem:
             self.groups = checked_groups(groups, *self.y.shape)
         allowing = self.y
         if self.groups is not None:
-            allowing = np.where((self.y == 0) & self.groups.named(), np.int8(-1), self.y)
+            allowing = self.y.copy()
+            allow_members(*self.groups.packed, allowing)
         pinned = checked_pins(instance_labels, self.offsets, allowing).copy()
         self.instance_labels: NDArray[np.int64] | None = pinned if len(pinned) else None
         packed = pack(self.offsets, allowing, pinned)
@@ -197,8 +198,8 @@ class UnionProblem:
         groups = self.groups
         if groups is None:
             return None
-        packed = groups.bag_offsets, groups.group_offsets, groups.members
-        needed = groups.chosen(needed_groups(*packed, self.y, self.offsets, self.layout.pinned))
+        given = self.y, self.offsets, self.layout.pinned
+        needed = groups.chosen(needed_groups(*groups.packed, *given))
         return needed if needed.n_groups else None
 
     def __repr__(self) -> str:
