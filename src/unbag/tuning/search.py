@@ -38,7 +38,6 @@ from .settings import (
     ORDINARY_MEMBERS,
     TRIED_MEMBERS,
     Setting,
-    fallback_of,
     learnt_rate,
     unfitted,
 )
@@ -46,6 +45,7 @@ from .temperature import (
     FINAL,
     TEMPERATURES,
     as_sure_as,
+    best_temperature,
     excused_likelihood,
     held_out_likelihood,
     sampled,
@@ -196,7 +196,7 @@ class Search:
         self._deadline = None if seconds is None else self._begin + seconds
         self._n_done = 0
         self._rounds: list[Round] = []
-        self._taught_of_fold: dict[tuple[int, str | None], np.ndarray] = {}
+        self._taught_of_fold: dict[tuple[int, str], np.ndarray] = {}
 
     @cached_property
     def folds(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -306,23 +306,22 @@ class Search:
 
         Trials with a context are taught them, as their last fit will be: see `taught_labels`.
         """
-        key = fold, learnt_rate(trial.setting)
+        teacher = self.teacher(trial)
+        key = fold, repr(teacher.get_params())
         if key not in self._taught_of_fold:
             here = self._of_fold[fold]
-            plain = self.teacher(trial).fit(here.train, here.y, **known_of(known))
-            self._taught_of_fold[key] = taught_labels(plain, here.train, here.y, known)
+            teacher.fit(here.train, here.y, **known_of(known))
+            self._taught_of_fold[key] = taught_labels(teacher, here.train, here.y, known)
         return self._taught_of_fold[key]
 
     def teacher(self, trial: Trial) -> Any:
-        """Return the unfitted model that teaches a trial with a context: linear, and without.
+        """Return the unfitted model that teaches a trial with a context.
 
-        It is usual, but learns how often labels are wrong where the trial does. One of each trial's
-        own would be fitted as often as the trial.
+        It has the penalty and the rates of the trial, but neither its context nor its kernel, so
+        that many trials have the same.
         """
-        own = {name: trial.setting[name] for name in ("missed", "false") if name in trial.setting}
-        usual = fallback_of([each.setting for each in self.trials])
-        if "alpha" in usual:
-            own["alpha"] = usual["alpha"]
+        names = ("alpha", "missed", "false")
+        own = {name: trial.setting[name] for name in names if name in trial.setting}
         return Settings(background=False, **own).unfitted().set_params(classes=self.y.classes)
 
     def _is_over(self):
@@ -422,10 +421,10 @@ class Search:
                 inside += sureness(model, train, y)
                 n_outside += held_out.n_instances
                 n_inside += train.n_instances
-        best = int(given.argmax())
-        inside /= n_inside
-        halfway = 0.5 * (outside[best] / n_outside + inside[best])
-        return FINAL[int(alone.argmax())], max(FINAL[best], as_sure_as(halfway, inside))
+        best = best_temperature(given)
+        inside, outside = inside / n_inside, outside / n_outside
+        halfway = 0.5 * sum(np.interp(best, FINAL, each) for each in (inside, outside))
+        return best_temperature(alone), max(best, as_sure_as(halfway, inside))
 
     def why(self, chosen: Trial) -> str:
         """Say how the best linear model, kernel and network that came furthest compare."""

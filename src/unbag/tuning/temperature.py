@@ -146,6 +146,26 @@ def sureness(model: Any, bags: Bags, labels: LabelSets) -> NDArray[np.float64]:
     )
 
 
+def best_temperature(likelihood: np.ndarray) -> float:
+    """Return the temperature at which tags are likeliest, where that is known for `FINAL`.
+
+    Between those, a parabola through the best and its neighbours says where.
+
+    Examples
+    --------
+    >>> round(best_temperature(-((np.log2(FINAL) - 0.1) ** 2)), 3) == round(2**0.1, 3)
+    True
+    """
+    at, steps = int(likelihood.argmax()), np.log2(FINAL)
+    if 0 < at < len(FINAL) - 1:
+        before, best, after = likelihood[at - 1 : at + 2]
+        curvature = before - 2.0 * best + after
+        if curvature < 0:
+            shift = 0.5 * (before - after) / curvature
+            return float(2.0 ** (steps[at] + shift * (steps[at + 1] - steps[at])))
+    return FINAL[at]
+
+
 def as_sure_as(sure: float, sureness_at: np.ndarray) -> float:
     """Return the temperature at which a model is as sure as that, where it is known for `FINAL`.
 
