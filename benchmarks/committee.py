@@ -102,7 +102,7 @@ def calibration_error(tables):
 
 def answers(model, train, y, truth, new, new_truth):
     """Return accuracy and bins of a fitted model: of new bags, and of training bags given tags."""
-    # None of the new bags' instances, and none of the given ones, is background.
+    # A background, the column after the last class, has no label.
     classes = np.append(getattr(model, "model", model).classes_, -1)
     row = {}
     proba, given = model.predict_instances_proba(new), model.annotate_proba(train, y)
