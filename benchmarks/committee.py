@@ -82,6 +82,19 @@ def model_of(method, seed):
     return ORNetwork(random_state=seed)
 
 
+def answers(model, train, y, truth, new, new_truth):
+    """Return accuracy and bins of a fitted model: of new bags, and of training bags given tags."""
+    # A background, the column after the last class, has no label.
+    classes = np.append(getattr(model, "model", model).classes_, -1)
+    row = {}
+    proba, given = model.predict_instances_proba(new), model.annotate_proba(train, y)
+    for way, found, labels in (("new", proba, new_truth), ("given", given, truth)):
+        right = classes[found.argmax(axis=1)] == labels
+        row[way] = 100 * right.mean()
+        row[f"bins {way}"] = reliability(found, right)
+    return row
+
+
 def measured(task):
     """Fit a model, and return what it reaches, in percent."""
     name, seed, method = task
@@ -96,13 +109,7 @@ def measured(task):
     known = {"instance_labels": truth} if method == "told" else {}
     model = model_of(method, seed).fit(bare, y, **known)
     row = {"data": name, "seed": seed, "method": method, "seconds": time.monotonic() - begin}
-    proba, given = model.predict_instances_proba(bare_new), model.annotate_proba(bare, y)
-    classes = getattr(model, "model", model).classes_
-    right = classes[proba.argmax(1)] == new_truth
-    right_given = classes[given.argmax(1)] == truth
-    row["new"], row["given"] = 100 * right.mean(), 100 * right_given.mean()
-    row["bins new"] = reliability(proba, right)
-    row["bins given"] = reliability(given, right_given)
+    row |= answers(model, bare, y, truth, bare_new, new_truth)
     row["likelihood"] = float(np.maximum(model.log_likelihood(bare_new, y_new), -27.6).mean())
     if hasattr(model, "pool_weights_"):
         parts = [each for each, _ in model.committee_]
@@ -110,12 +117,18 @@ def measured(task):
         if os.environ.get("COMMITTEE_PARTS"):
             from unbag.torch.committee import log_proba_of
 
+            classes = model.classes_
             row["parts new"] = {
                 each: round(
                     100 * (classes[log_proba_of(part, bare_new).argmax(1)] == new_truth).mean(), 1
                 )
                 for each, part in model.committee_
             }
+    return rounded(row)
+
+
+def rounded(row):
+    """Return a row of the ledger with three digits."""
     return {
         key: round(value, 3) if isinstance(value, float) else value for key, value in row.items()
     }

@@ -16,8 +16,17 @@ from unbag import tuning
 from unbag.cli import main
 from unbag.datasets import load_digit_bags, make_bags
 from unbag.fitting.threshold import best_threshold
-from unbag.tuning.search import TEMPERATURES, Round, Search, rounds_of, tempered
-from unbag.tuning.settings import FALLBACK, GRID, fallback_of
+from unbag.tuning.search import Round, Search, better_ones, rounds_of
+from unbag.tuning.settings import FALLBACK, GRID, fallback_of, learnt_rate
+from unbag.tuning.temperature import (
+    FINAL,
+    TEMPERATURES,
+    as_sure_as,
+    sureness,
+    tag_likelihood,
+    tag_likelihood_given_others,
+    tempered,
+)
 
 SMALL = {
     "context": [0.0, 0.5], "kernel": [None], "background": [False], "missed": [0.0],
@@ -114,6 +123,79 @@ def test_a_tuned_model_has_the_temperature_that_was_chosen(digits):
     given = digits.bags[60:61], digits.y[60:61]
     again = plain.model.partial_fit(*given).coef_.copy()
     assert not np.allclose(model.model.partial_fit(*given).coef_, again)
+
+
+def test_tags_are_asked_for_one_by_one_and_given_the_others(digits):
+    bags, labels = digits.bags[:12], unbag.LabelSets.parse(digits.y[:12])
+    model = unbag.ORLogisticRegression(0.3).fit(bags, labels)
+    n_classes = labels.shape[1]
+    for rate in (0.0, 0.2):
+        model.missed_ = np.full(n_classes, rate)
+        own = model.log_likelihood(bags, labels)
+        alone = given = 0.0
+        for column in range(n_classes):
+            unknown, flipped = (np.array(labels.indicator) for _ in range(2))
+            others = np.arange(n_classes) != column
+            unknown[:, others] = -1
+            alone += model.log_likelihood(bags, unknown).sum()
+            flipped[:, column] = 1 - flipped[:, column]
+            with_both = np.array(labels.indicator)
+            with_both[:, column] = -1
+            total = model.log_likelihood(bags, with_both)
+            if not rate:
+                # An optional class is neither noticed nor missed.
+                given += (own - total).sum()
+            else:
+                given += (own - np.logaddexp(own, model.log_likelihood(bags, flipped))).sum()
+        at = FINAL.index(1.0)
+        assert tag_likelihood(model, bags, labels)[at] == pytest.approx(alone)
+        found = tag_likelihood_given_others(model, bags, labels, np.random.default_rng(0))
+        assert found[at] == pytest.approx(given)
+
+
+def overconfidence(model, bags, y):
+    proba = model.annotate_proba(bags, y)
+    right = model.model.classes_[proba.argmax(axis=1)] == bags.instance_labels
+    return proba.max(axis=1).mean() - right.mean()
+
+
+def test_a_tuned_model_is_about_as_sure_of_its_own_bags_as_it_is_right():
+    # Classes that overlap, and a model that knows the tags of its bags by heart.
+    toy = make_bags(
+        100, n_classes=6, n_features=16, bag_size=(3, 8), labels_per_bag=(2, 4),
+        separability=2.0, random_state=0,
+    )  # fmt: skip
+    bags = unbag.Bags(toy.bags.X, toy.bags.offsets)
+    model = unbag.tune(bags, toy.y, grid={**SMALL, "context": [0.0], "alpha": [0.3]})
+    said = model.tuning_
+    assert said["annotation_temperature"] > said["temperature"] > 1.0
+    factor = model.model.annotation_temperature_
+    assert factor == pytest.approx(said["annotation_temperature"] / said["temperature"])
+    # Another fit knows nothing of it.
+    plain = clone(model).fit(bags, toy.y)
+    assert plain.model.annotation_temperature_ == 1.0
+    too_sure = overconfidence(plain, toy.bags, toy.y)
+    assert too_sure > 0.1
+    assert abs(overconfidence(model, toy.bags, toy.y)) < 0.5 * too_sure
+
+
+def test_the_temperature_of_annotations_is_kept_and_used(digits, tmp_path):
+    bags, y = digits.bags[:60], digits.y[:60]
+    model = unbag.tune(bags, y, grid={**SMALL, "context": [0.0], "alpha": [0.001]})
+    assert model.model.annotation_temperature_ != 1.0
+    model.save(tmp_path / "m.unbag")
+    found = unbag.load(tmp_path / "m.unbag").annotate_proba(bags, y)
+    np.testing.assert_array_equal(found, model.annotate_proba(bags, y))
+    factor = model.model.annotation_temperature_
+    cold = tempered(copy.copy(model.model), factor, factor)
+    np.testing.assert_allclose(cold.annotate_proba(bags, y), found, rtol=1e-9)
+
+
+def test_sureness_falls_with_the_temperature(digits):
+    bags, y = digits.bags[:20], unbag.LabelSets.parse(digits.y[:20])
+    found = sureness(unbag.ORLogisticRegression(0.3).fit(bags, y), bags, y)
+    assert (np.diff(found) <= 0).all()
+    assert FINAL[3] < as_sure_as(0.5 * (found[3] + found[4]), found) < FINAL[4]
 
 
 def test_the_same_seed_gives_the_same_model(model, digits):
@@ -336,6 +418,78 @@ def test_only_what_went_to_the_end_is_chosen(digits):
     left.scores = {fold: np.zeros((len(TEMPERATURES), 20)) for fold in range(3)}
     assert search.best is not left
     assert search.table()[0]["alpha"] == search.best.setting["alpha"]
+
+
+RATES = {"kernel": [None], "background": [False], "context": [0.0], "alpha": [0.3, 3.0],
+         "false": [0.0]}  # fmt: skip
+
+
+def of_several_kinds(n_bags, seed):
+    """Draw bags whose classes are of three kinds each, so that a linear model is often wrong."""
+    rng = np.random.default_rng(seed)
+    means = 2.2 * rng.normal(size=(24, 6))
+    y = np.zeros((n_bags, 8), dtype=int)
+    rows = []
+    for row in y:
+        own = rng.choice(8, rng.integers(1, 4), replace=False)
+        labels = np.concatenate([own, rng.choice(own, rng.integers(2, 6))])
+        row[own] = 1
+        columns = 3 * labels + rng.integers(3, size=len(labels))
+        rows.append(means[columns] + rng.normal(size=(len(labels), 6)))
+    return unbag.Bags.from_list(rows), y
+
+
+def test_a_rate_that_only_excuses_a_model_is_not_chosen():
+    bags, y = of_several_kinds(120, 0)
+    labels = unbag.LabelSets.parse(y)
+    search = Search(bags, labels, tuning.candidates(RATES, networks=False))
+    search.run(rounds_of(3))
+    # By likelihood alone it would be, by far, though no tag is missing.
+    assert search.best.setting["missed"] == "learn"
+    chosen = search.chosen()
+    assert chosen.setting["missed"] == 0.0
+    assert search.best.score - chosen.score > 0.2
+    assert chosen in search.remaining
+
+
+def test_a_rate_is_chosen_where_tags_are_missing():
+    toy = make_bags(
+        150, n_classes=6, bag_size=(4, 8), labels_per_bag=(2, 4), separability=4.0, random_state=0
+    )
+    rng = np.random.default_rng(0)
+    given = toy.y * (rng.random(toy.y.shape) > 0.4)
+    model = unbag.tune(toy.bags, given, grid=RATES)
+    assert model.tuning_["chosen"]["missed"] == "learn"
+    assert model.model.missed_[0] > 0.1
+
+
+def test_trials_with_and_without_rates_come_to_the_end():
+    trials = [
+        SimpleNamespace(setting={"missed": missed, "alpha": alpha}, score=score)
+        for missed, alpha, score in
+        [(0.0, 1, -9.0), (0.0, 2, -8.0), ("learn", 1, -1.0), ("learn", 2, -2.0), ("learn", 3, -3.0)]
+    ]  # fmt: skip
+    left = [(trial.setting["missed"], trial.setting["alpha"]) for trial in better_ones(trials, 0.5)]
+    assert left == [(0.0, 2), ("learn", 1), ("learn", 2)]
+    assert learnt_rate({"encoding": None}) is None
+
+
+def test_the_last_fit_is_taught_like_those_of_the_search(digits, monkeypatch):
+    teachers = []
+    original = tuning.search.taught_labels
+
+    def watched(plain, bags, labels, known):
+        teachers.append((len(bags), plain.get_params()))
+        return original(plain, bags, labels, known)
+
+    monkeypatch.setattr("unbag.tuning.search.taught_labels", watched)
+    monkeypatch.setattr("unbag.learning.taught_labels", watched)
+    grid = {**SMALL, "context": [0.5], "alpha": [3.0], "missed": ["learn"]}
+    unbag.tune(digits.bags[:60], digits.y[:60], grid=grid)
+    assert [n_bags for n_bags, _ in teachers] == [40, 40, 40, 60]
+    for name in ("alpha", "missed", "false", "background"):
+        assert len({repr(parameters[name]) for _, parameters in teachers}) == 1
+    assert teachers[0][1]["missed"] == "learn"
 
 
 def test_one_kind_of_wrong_labels_is_learnt_at_a_time():

@@ -287,10 +287,14 @@ class TrainingSet:
             logger.info("Columns that are not used (%d): %s.", len(names), listed(names))
         return self
 
-    def fit(self, model: Any) -> Any:
-        """Fit a model in place; it remembers the roles of columns. Return it."""
+    def fit(self, model: Any, teacher: Any = None) -> Any:
+        """Fit a model in place; it remembers the roles of columns. Return it.
+
+        One with a context is taught by `teacher`, by default by what it is without.
+        """
         labels_known = self.known
         if (plain := without_context(model)) is not None and isinstance(self.bags, Bags):
+            plain = plain if teacher is None else teacher
             with warnings.catch_warnings():
                 # The fit with context will say it.
                 warnings.simplefilter("ignore")

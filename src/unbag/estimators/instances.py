@@ -185,7 +185,11 @@ class InstanceClassifier(BagClassifier):
         self._check_known_background(pinned, bags, self._has_background)
         problem = self._problem(bags, labels, pinned)
         problem = relax_impossible(problem, self._impossible(problem))
-        return self._charged(self._label_scores(bags), problem), problem
+        return self._charged(self._scores_given_labels(bags), problem), problem
+
+    def _scores_given_labels(self, bags):
+        """Return what instances are labelled by where the labels of bags are known."""
+        return self._label_scores(bags)
 
     def _charged(self, scores, problem):
         """Return scores for inference given label sets, where a background may cost something."""
@@ -449,10 +453,18 @@ class UnionClassifier(ProbabilisticClassifier):
 
     Each label of a bag must be that of some instance, and no instance has another; unless the model
     has rates of wrong label sets, `missed_` and `false_`. Where it has a background, each instance
-    of that costs `background_cost_` in bags with labels.
+    of that costs `background_cost_` in bags with labels. Where the labels of bags are known, scores
+    of instances are divided by `annotation_temperature_`.
     """
 
     background_cost_: float = 0.0
+    annotation_temperature_: float = 1.0
+
+    def _scores_given_labels(self, bags):
+        scores = self._label_scores(bags)
+        if self.annotation_temperature_ == 1.0:
+            return scores
+        return log_softmax(scores / self.annotation_temperature_)[0]
 
     def _charged(self, scores, problem):
         cost = self.background_cost_ if self._has_background else 0.0

@@ -237,6 +237,9 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         What was decided, and what that costs, in a sentence.
     threshold_ : float
         The threshold of "auto".
+    annotation_temperature_ : float
+        What scores of instances are divided by where the labels of their bag are known, as in
+        `annotate_proba`: 1, unless `unbag.tune` found that a model is too sure there.
     relaxed_ : dict
         For each bag (its id) that was used, but not with all of its labels required: those
         labels.
@@ -479,7 +482,8 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         With ``background="auto"``, a fit that goes on from an earlier one, `start`, keeps what was
         `decided` there.
         """
-        for name in ("background_scores_", "background_share_", *DECIDED):
+        others = "background_scores_", "background_share_", "annotation_temperature_"
+        for name in (*others, *DECIDED):
             self.__dict__.pop(name, None)
         try:
             if self.background != "auto":

@@ -392,6 +392,7 @@ _CLASSIFIER: dict[str, Any] = {"module": "unbag.estimators", "classes_": UNCHECK
 _LEARNER: dict[str, Any] = {**_CLASSIFIER, "history_": UNCHECKED, "log_likelihood_": UNCHECKED,
                             "missed_": SHARE, "false_": SHARE, "threshold_": SHARE,
                             "background_cost_": NOT_NEGATIVE,
+                            "annotation_temperature_": POSITIVE,
                             "background_share_": SHARE}  # fmt: skip
 _SCALER: dict[str, Any] = {"module": "sklearn.preprocessing", "private": _OUTPUT}
 

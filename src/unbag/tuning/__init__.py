@@ -18,7 +18,7 @@ from unbag.labels import LabelSetsLike
 from unbag.learning import OF_LINEAR_MODELS, Settings, TrainingSet, training_set
 from unbag.pipeline import BagPipeline
 
-from .search import Search, Trial, rounds_of, tempered
+from .search import Search, Trial, rounds_of
 from .settings import (
     GRID,
     Setting,
@@ -28,6 +28,7 @@ from .settings import (
     settings_of,
     unfitted,
 )
+from .temperature import tempered
 
 if TYPE_CHECKING:
     from unbag.torch import ORNetwork
@@ -92,6 +93,8 @@ def tune(
         round first, and of a round the best first;
         ``threshold``, that of the model, by which the fewest labels of held-out bags are wrong;
         ``temperature``, what the coefficients of a linear model were divided by;
+        ``annotation_temperature``, what its scores are divided by, in the place of that, where the
+        labels of a bag are known;
         ``background_scores``, why there is a background or none, as `ORLogisticRegression` has
         them, or None where that was said; ``bag_iterations``, what the search has cost;
         ``complete``, whether it came to its end; ``stopped``, where it was stopped, or None;
@@ -101,9 +104,13 @@ def tune(
     -----
     The choice does not depend on the order of the bags.
 
-    Models are compared at the temperature that is best for each, and a linear model gets it after
-    the last fit: its coefficients are divided by it, so that it is as sure of itself as held-out
-    label sets allow.
+    Models are compared at the temperature that is best for each. The chosen one, if it is linear,
+    gets two after the last fit, so that it is as sure of itself as held-out tags allow: one for new
+    bags, by which its coefficients are divided, and one for bags whose labels are known, its
+    `annotation_temperature_`.
+
+    That labels are wrong at some rate is learnt only where this makes the model clearly better, and
+    not only less to blame: see `unbag.tuning.search.Search.chosen`.
 
     Examples
     --------
@@ -188,8 +195,9 @@ def tuned(
         seconds=None if minutes is None else 60.0 * minutes, instance_labels=data.known,
     )  # fmt: skip
     search.run(rounds_of(cv))
-    best = search.best or Trial(fallback_of(settings))
-    threshold = search.threshold(best)
+    best = search.chosen() or Trial(fallback_of(settings))
+    temperature, annotation_temperature = search.temperatures(best)
+    threshold = search.threshold(best, temperature)
     model = unfitted(best.setting, labels.classes, seed)
     model.model.set_params(threshold=threshold)
     is_cut_short = False
@@ -201,9 +209,9 @@ def tuned(
 
     if minutes is not None:
         model.model.set_params(callback=stop)
-    data.fit(model)
+    data.fit(model, teacher=search.teacher(best))
     model.model.set_params(callback=None)
-    tempered(model.model, best.temperature)
+    tempered(model.model, temperature, annotation_temperature)
     stopped = search.stopped
     if is_cut_short:
         stopped = f"{stopped or 'after all rounds'}; and in the last fit"
@@ -212,7 +220,8 @@ def tuned(
         "why": search.why(best),
         "tried": search.table(),
         "threshold": threshold,
-        "temperature": best.temperature if hasattr(model.model, "coef_") else 1.0,
+        "temperature": temperature,
+        "annotation_temperature": annotation_temperature,
         "background_scores": search.background_scores,
         "bag_iterations": search.bag_iterations,
         "complete": search.complete,

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.special import log_softmax
 
 from unbag._scikit_learn import ConvergenceWarning
 from unbag.bags import Bags
@@ -39,8 +38,21 @@ from .settings import (
     ORDINARY_MEMBERS,
     TRIED_MEMBERS,
     Setting,
-    fallback_of,
+    learnt_rate,
     unfitted,
+)
+from .temperature import (
+    FINAL,
+    TEMPERATURES,
+    as_sure_as,
+    best_temperature,
+    excused_likelihood,
+    held_out_likelihood,
+    sampled,
+    sureness,
+    tag_likelihood,
+    tag_likelihood_given_others,
+    tempered,
 )
 
 #: What a search does not warn of: the next round goes on with it, or the final fit says it.
@@ -49,9 +61,9 @@ EXPECTED_WARNINGS: tuple[type[Warning], ...] = (
 )  # fmt: skip
 
 
-#: Models are compared at the temperature that is best for each: their scores are divided by it. A
-#: model that is too sure of itself would lose to one that believes label sets to be wrong.
-TEMPERATURES: tuple[float, ...] = tuple((2.0 ** (np.arange(-2, 6) / 4)).tolist())
+#: Standard errors by which a model that learns how often labels are wrong must be better than one
+#: that does not. Both may excuse themselves by any such rate: see `Search.chosen`.
+CLEARLY = 2.0
 
 
 class Round(NamedTuple):
@@ -184,7 +196,7 @@ class Search:
         self._deadline = None if seconds is None else self._begin + seconds
         self._n_done = 0
         self._rounds: list[Round] = []
-        self._taught_of_fold: dict[int, np.ndarray] = {}
+        self._taught_of_fold: dict[tuple[int, str], np.ndarray] = {}
 
     @cached_property
     def folds(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -210,15 +222,11 @@ class Search:
             # A fit would keep what it has reached, and the search go on.
             with interruptions_raised():
                 self._decide_background()
-                sizes = _sizes(len(self.trials), rounds)
-                n_all = sum(
-                    size * round_.n_folds for size, round_ in zip(sizes, rounds, strict=True)
-                )
-                for number, (size, round_) in enumerate(zip(sizes, rounds, strict=True), start=1):
-                    if size < len(self.remaining):
-                        ranked = sorted(self.remaining, key=lambda trial: -trial.score)
-                        self.remaining = ranked[:size]
+                n_all = _n_fits([len(kind) for kind in by_rate(self.trials)], rounds)
+                for number, round_ in enumerate(rounds, start=1):
                     self._run_round(number, round_, n_all)
+                    if number < len(rounds):
+                        self.remaining = better_ones(self.remaining, round_.share)
             self.complete = True
         except TimeoutError:
             return
@@ -281,7 +289,7 @@ class Search:
         begin = time.monotonic()
         with _expected_warnings():
             if trial.features.get("context"):
-                known = known_of(self._taught(fold, known.get("instance_labels")))
+                known = known_of(self._taught(trial, fold, known.get("instance_labels")))
             model.fit(train, here.y, **known)
             if self._is_over():
                 raise TimeoutError
@@ -293,19 +301,28 @@ class Search:
         trial.seconds_of_fold[fold] = earlier + time.monotonic() - begin
         self.bag_iterations += model.n_iter_ * len(train) * getattr(model, "n_members", 1)
 
-    def _taught(self, fold, known):
-        """Return labels of the instances of a fold that a linear model without context is sure of.
+    def _taught(self, trial, fold, known):
+        """Return labels of the instances of a fold that the teacher of a trial is sure of.
 
         Trials with a context are taught them, as their last fit will be: see `taught_labels`.
         """
-        if fold not in self._taught_of_fold:
+        teacher = self.teacher(trial)
+        key = fold, repr(teacher.get_params())
+        if key not in self._taught_of_fold:
             here = self._of_fold[fold]
-            usual = fallback_of([trial.setting for trial in self.trials])
-            own = {name: usual[name] for name in ("alpha", "missed", "false") if name in usual}
-            plain = Settings(background=False, **own).unfitted().set_params(classes=here.y.classes)
-            plain.fit(here.train, here.y, **known_of(known))
-            self._taught_of_fold[fold] = taught_labels(plain, here.train, here.y, known)
-        return self._taught_of_fold[fold]
+            teacher.fit(here.train, here.y, **known_of(known))
+            self._taught_of_fold[key] = taught_labels(teacher, here.train, here.y, known)
+        return self._taught_of_fold[key]
+
+    def teacher(self, trial: Trial) -> Any:
+        """Return the unfitted model that teaches a trial with a context.
+
+        It has the penalty and the rates of the trial, but neither its context nor its kernel, so
+        that many trials have the same.
+        """
+        names = ("alpha", "missed", "false")
+        own = {name: trial.setting[name] for name in names if name in trial.setting}
+        return Settings(background=False, **own).unfitted().set_params(classes=self.y.classes)
 
     def _is_over(self):
         if self._deadline is None:
@@ -338,6 +355,77 @@ class Search:
         scored = [trial for trial in self.remaining if trial.scores]
         return max(scored, key=lambda trial: (len(trial.scores), trial.score), default=None)
 
+    def chosen(self) -> Trial | None:
+        """Return the best of the trials, but for rates of wrong labels that only excuse a model.
+
+        A rate makes held-out label sets likelier wherever a model is wrong about instances, be it
+        because tags are missing or not. So where the best trial learns one, it is compared with the
+        best that does not, and *both* are asked at the rate that suits them best: what is left is
+        what learning the rate has taught them about instances. It has to be clearly better.
+        """
+        best = self.best
+        if best is None:
+            return None
+        ranked = sorted(
+            (trial for trial in self.remaining if len(trial.scores) == len(best.scores)),
+            key=lambda trial: -trial.score,
+        )
+        plain = next((trial for trial in ranked if not learnt_rate(trial.setting)), None)
+        for trial in ranked:
+            kind = learnt_rate(trial.setting)
+            if kind is None or plain is None:
+                return trial
+            gain = self._excused(trial, kind) - self._excused(plain, kind)
+            if gain.mean() > CLEARLY * gain.std() / np.sqrt(len(gain)):
+                return trial
+        return plain
+
+    def _excused(self, trial, kind):
+        """Return log-likelihoods of held-out bags at the best temperature and rate of a kind."""
+        with _expected_warnings():
+            found = np.concatenate(
+                [
+                    excused_likelihood(trial.fits[fold], held_out, self._of_fold[fold].truth, kind)
+                    for fold, held_out in self._held_out(trial)
+                ],
+                axis=1,
+            )
+        return found[found.mean(axis=1).argmax()]
+
+    def _held_out(self, trial):
+        """List folds with their held-out bags, as a trial has them."""
+        return [
+            (fold, self._of_fold[fold].features(trial.features, self.seed)[1])
+            for fold in trial.fits
+        ]
+
+    def temperatures(self, trial: Trial) -> tuple[float, float]:
+        """Return the temperatures of a chosen trial: for new bags, and for bags given their labels.
+
+        See `unbag.tuning.temperature`. Networks choose their own, as a committee.
+        """
+        if not trial.fits or trial.family == "network":
+            return 1.0, 1.0
+        rng = np.random.default_rng(self.seed)
+        alone, given, outside, inside = np.zeros((4, len(FINAL)))
+        n_outside = n_inside = 0
+        with _expected_warnings():
+            for fold, model in trial.fits.items():
+                here = self._of_fold[fold]
+                train, held_out = here.features(trial.features, self.seed)
+                alone += tag_likelihood(model, held_out, here.truth)
+                held_out, truth = sampled(held_out, here.truth, rng)
+                train, y = sampled(train, here.y, rng)
+                given += tag_likelihood_given_others(model, held_out, truth, rng)
+                outside += sureness(model, held_out, truth)
+                inside += sureness(model, train, y)
+                n_outside += held_out.n_instances
+                n_inside += train.n_instances
+        best = best_temperature(given)
+        inside, outside = inside / n_inside, outside / n_outside
+        halfway = 0.5 * sum(np.interp(best, FINAL, each) for each in (inside, outside))
+        return best_temperature(alone), max(best, as_sure_as(halfway, inside))
+
     def why(self, chosen: Trial) -> str:
         """Say how the best linear model, kernel and network that came furthest compare."""
         scored = [trial for trial in self.remaining if trial.scores]
@@ -357,15 +445,13 @@ class Search:
             f"bags is {chosen.score:.3g}{beside}."
         )
 
-    def threshold(self, trial: Trial) -> float:
+    def threshold(self, trial: Trial, temperature: float) -> float:
         """Return the threshold for bags that suits the held-out bags of a trial best."""
         if not trial.fits:
             return USUAL
         proba = [
-            tempered(copy.copy(model), trial.temperature).predict_proba(
-                self._of_fold[fold].features(trial.features, self.seed)[1]
-            )
-            for fold, model in trial.fits.items()
+            tempered(copy.copy(trial.fits[fold]), temperature).predict_proba(held_out)
+            for fold, held_out in self._held_out(trial)
         ]
         return best_threshold(proba, [self._of_fold[fold].truth.indicator for fold in trial.fits])
 
@@ -411,32 +497,6 @@ def order_of_content(bags: Bags, y: LabelSets) -> np.ndarray:
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.intp)
 
 
-def held_out_likelihood(model: Any, bags: Bags, labels: LabelSets) -> np.ndarray:
-    """Return log-likelihoods of label sets at each temperature, at least log 1e-12.
-
-    Of shape (n_temperatures, n_bags).
-    """
-    scores = model._label_scores(bags)
-    is_strange = np.zeros(len(bags), dtype=bool)
-    found = []
-    for temperature in TEMPERATURES:
-        own = log_softmax(scores / temperature, axis=1)
-        asked = copy.copy(model)
-        asked._label_scores = lambda _, own=own: own
-        found.append(asked._label_set_scores(bags, labels, is_strange))
-    return np.array(found)
-
-
-def tempered(model: Any, temperature: float) -> Any:
-    """Divide the scores of a linear model by a temperature, in place; return the model.
-
-    Networks are left as they are: as a committee, they choose their own.
-    """
-    if hasattr(model, "coef_"):
-        model._temper(temperature)
-    return model
-
-
 def rounds_of(cv: int) -> list[Round]:
     """List the rounds of a search with a number of folds.
 
@@ -453,12 +513,33 @@ def rounds_of(cv: int) -> list[Round]:
     ]
 
 
-def _sizes(n_trials, rounds):
-    """Return how many trials there are in each round: those that go on, but at least one."""
-    sizes = [n_trials]
-    for round_ in rounds[:-1]:
-        sizes.append(ceil(sizes[-1] * round_.share))
-    return sizes
+def by_rate(trials: Iterable[Trial]) -> list[list[Trial]]:
+    """Group trials by which rate of wrong labels they learn: none, or one of two.
+
+    They are halved apart from each other, so that those without a rate come to the end too.
+    """
+    kinds: dict[str | None, list[Trial]] = {}
+    for trial in trials:
+        kinds.setdefault(learnt_rate(trial.setting), []).append(trial)
+    return list(kinds.values())
+
+
+def better_ones(trials: Iterable[Trial], share: float) -> list[Trial]:
+    """Return a share of the trials of each kind, the best, but at least one."""
+    return [
+        trial
+        for kind in by_rate(trials)
+        for trial in sorted(kind, key=lambda trial: -trial.score)[: ceil(share * len(kind))]
+    ]
+
+
+def _n_fits(sizes, rounds):
+    """Return how many fits there are in all rounds, if kinds of trials are of some sizes."""
+    n_fits = 0
+    for round_ in rounds:
+        n_fits += sum(sizes) * round_.n_folds
+        sizes = [ceil(size * round_.share) for size in sizes]
+    return n_fits
 
 
 @contextmanager

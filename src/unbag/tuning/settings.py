@@ -139,6 +139,17 @@ def fallback_of(settings: Sequence[Setting]) -> Setting:
     return chosen
 
 
+def learnt_rate(setting: Setting) -> str | None:
+    """Return which rate of wrong labels a setting learns: "missed", "false" or None.
+
+    Examples
+    --------
+    >>> learnt_rate({"missed": 0.0, "false": "learn"})
+    'false'
+    """
+    return next((kind for kind in ("missed", "false") if isinstance(setting.get(kind), str)), None)
+
+
 def unfitted(setting: Setting, classes: ArrayLike, seed: int, *, is_trial: bool = False) -> Any:
     """Build the model of a setting, with what makes its features.
 
