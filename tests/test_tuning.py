@@ -198,6 +198,43 @@ def test_sureness_falls_with_the_temperature(digits):
     assert FINAL[3] < as_sure_as(0.5 * (found[3] + found[4]), found) < FINAL[4]
 
 
+@pytest.mark.parametrize("n_instances", [1, 3])
+def test_without_doubts_given_labels_there_is_no_other_temperature_for_them(n_instances):
+    # Each bag has one label, so that its instances are certain at any temperature.
+    rng = np.random.default_rng(0)
+    column = np.repeat(np.arange(90) % 3, n_instances)
+    X = rng.normal(size=(len(column), 3)) + 2.0 * np.eye(3)[column]
+    bags = unbag.Bags(X, n_instances * np.arange(91))
+    grid = {**SMALL, "context": [0.0], "alpha": [0.3]}
+    said = unbag.tune(bags, np.eye(3, dtype=int)[np.arange(90) % 3], grid=grid).tuning_
+    assert 0.6 < said["annotation_temperature"] < 2.0
+    if n_instances == 1:
+        assert said["annotation_temperature"] == said["temperature"]
+
+
+def test_a_temperature_divides_what_a_background_costs():
+    toy = drawn(0.4)
+    bags, y = toy.bags[:40], unbag.LabelSets.parse(toy.y[:40])
+    model = unbag.ORLogisticRegression(0.3, background=True, background_cost=1.0).fit(bags, y)
+    labels = model.annotate(bags, y, joint=True)
+    at = FINAL.index(2.0)
+    tops = sureness(model, bags, y)
+    given = tag_likelihood_given_others(model, bags, y, np.random.default_rng(0))
+    for warm in (tempered(copy.copy(model), 2.0), tempered(copy.copy(model), 1.0, 2.0)):
+        # All labellings of a bag are as likely in relation to each other, to the power of a half.
+        np.testing.assert_array_equal(warm.annotate(bags, y, joint=True), labels)
+        found = warm.annotate_proba(bags, y).max(axis=1).sum()
+        assert found == pytest.approx(tops[at])
+        assert found < model.annotate_proba(bags, y).max(axis=1).sum()
+    warm = tempered(copy.copy(model), 2.0)
+    assert warm.background_cost_ == 0.5
+    again = tag_likelihood_given_others(warm, bags, y, np.random.default_rng(0))
+    assert again[FINAL.index(1.0)] == pytest.approx(given[at])
+    warm.background_cost_ = 0.0
+    free = tag_likelihood_given_others(warm, bags, y, np.random.default_rng(0))
+    assert abs(free - again).max() > 0.1
+
+
 def test_the_same_seed_gives_the_same_model(model, digits):
     again = unbag.tune(digits.bags[:60], digits.y[:60], grid=SMALL)
     assert again.tuning_ == model.tuning_

@@ -44,10 +44,10 @@ from .settings import (
 from .temperature import (
     FINAL,
     TEMPERATURES,
-    as_sure_as,
     best_temperature,
     excused_likelihood,
     held_out_likelihood,
+    raised,
     sampled,
     sureness,
     tag_likelihood,
@@ -421,10 +421,9 @@ class Search:
                 inside += sureness(model, train, y)
                 n_outside += held_out.n_instances
                 n_inside += train.n_instances
-        best = best_temperature(given)
-        inside, outside = inside / n_inside, outside / n_outside
-        halfway = 0.5 * sum(np.interp(best, FINAL, each) for each in (inside, outside))
-        return best_temperature(alone), max(best, as_sure_as(halfway, inside))
+        temperature = best_temperature(alone)
+        of_annotations = best_temperature(given, otherwise=temperature)
+        return temperature, raised(of_annotations, inside / n_inside, outside / n_outside)
 
     def why(self, chosen: Trial) -> str:
         """Say how the best linear model, kernel and network that came furthest compare."""
