@@ -14,7 +14,7 @@ of instances of one bag are not independent:
 """
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -101,11 +101,16 @@ def tag_likelihood(model: Any, bags: Bags, labels: LabelSets) -> NDArray[np.floa
 
 
 def tag_likelihood_given_others(
-    model: Any, bags: Bags, labels: LabelSets, rng: np.random.Generator
+    model: Any,
+    bags: Bags,
+    labels: LabelSets,
+    rng: np.random.Generator,
+    watch: Callable[[], object] = lambda: None,
 ) -> NDArray[np.float64]:
     """Return log-likelihoods of tags of some bags, each given the others, at each of `FINAL`.
 
     A background pays its cost in all bags: with a tag or without it, one of the two sets has tags.
+    `watch` is called now and then.
     """
     columns = rng.permutation(labels.shape[1])[:MOST_CLASSES]
     flipped = {int(column): with_flipped(labels, column) for column in columns}
@@ -117,8 +122,9 @@ def tag_likelihood_given_others(
         own = asked._log_likelihood(bags, labels, on_intractable="relax")
         total = 0.0
         for column, other in flipped.items():
+            watch()
             others = asked._log_likelihood(bags, other, on_intractable="relax")
-            counts = (labels.indicator[:, column] != -1) & np.isfinite(np.maximum(own, others))
+            counts = (other.indicator[:, column] != -1) & np.isfinite(np.maximum(own, others))
             each = own[counts] - np.logaddexp(own[counts], others[counts])
             total += float(np.maximum(each, UNLIKELY).sum())
         found.append(total)
@@ -133,6 +139,8 @@ def sampled(bags: Bags, labels: LabelSets, rng: np.random.Generator) -> tuple[Ba
 
 def with_flipped(labels: LabelSets, column: int) -> LabelSets:
     """Return label sets without a class where it was, and with it where it was not.
+
+    Without a class that is also in a group of its bag, it is not known whether it is there.
 
     Examples
     --------
