@@ -210,7 +210,7 @@ class Search:
         self.bag_iterations: int = 0
         self._progress = progress
         self._begin = time.monotonic()
-        self._deadline = None if seconds is None else self._begin + seconds
+        self._deadline = self._begin + (np.inf if seconds is None else seconds)
         self._n_done = 0
         self._rounds: list[Round] = []
         self._taught_of_fold: dict[tuple[int, str], np.ndarray] = {}
@@ -360,7 +360,7 @@ class Search:
 
     def _is_over(self):
         """Return whether there is only as much time left as the choice and the last fit take."""
-        return self._deadline is not None and self._seconds_left() < self._seconds_of_choice()
+        return self._deadline < np.inf and self._seconds_left() < self._seconds_of_choice()
 
     def _seconds_left(self):
         """Return in how many seconds the last fit has to begin."""
@@ -380,12 +380,12 @@ class Search:
         return min(expected, MOST_FOR_CHOICE * (self._deadline - self._begin))
 
     def _keep_time(self):
-        if self._deadline is not None and self._seconds_left() < 0:
+        if self._seconds_left() < 0:
             raise TimeoutError
 
     def is_past_deadline(self) -> bool:
         """Return whether the time for the search and the last fit is over."""
-        return self._deadline is not None and time.monotonic() > self._deadline
+        return time.monotonic() > self._deadline
 
     @property
     def stopped(self) -> str | None:
