@@ -370,22 +370,20 @@ def test_what_has_a_score_has_a_fit_wherever_a_search_is_interrupted(digits, mon
     assert [row["missed"] for row in said["tried"]] == [0.0]
 
 
-def test_teachers_keep_to_the_time_and_count(digits, monkeypatch):
-    bags, labels = digits.bags[:60], unbag.LabelSets.parse(digits.y[:60])
-    grid = {**SMALL, "context": [0.5], "alpha": [0.0003]}
-    search = Search(bags, labels, tuning.candidates(grid))
-    search.run([Round(1, 5)])
-    assert search.bag_iterations > 10 * 40
+def test_teachers_keep_to_the_time(digits, monkeypatch):
     n_iter = []
-    original = unbag.learning.taught_labels
+    original = unbag.ORLogisticRegression.fit
 
-    def watched(plain, *given):
-        n_iter.append(plain.n_iter_)
-        return original(plain, *given)
+    def watched(self, *given, **options):
+        original(self, *given, **options)
+        n_iter.append(self.n_iter_)
+        return self
 
-    monkeypatch.setattr("unbag.learning.taught_labels", watched)
-    said = unbag.tune(bags, labels, grid=grid, minutes=0).tuning_
-    assert n_iter == [tuning.FEWEST_ITERATIONS]
+    monkeypatch.setattr(unbag.ORLogisticRegression, "fit", watched)
+    grid = {**SMALL, "context": [0.5], "alpha": [0.0003]}
+    said = unbag.tune(digits.bags[:60], digits.y[:60], grid=grid, minutes=0).tuning_
+    # That of the first trial; then that of the last fit, and the last fit.
+    assert n_iter == [1, tuning.FEWEST_ITERATIONS, tuning.FEWEST_ITERATIONS]
     assert said["stopped"] == "before any setting was tried; and in the last fit"
 
 

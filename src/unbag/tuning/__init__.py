@@ -100,7 +100,8 @@ def tune(
         ``annotation_temperature``, what its scores are divided by, in the place of that, where the
         labels of a bag are known;
         ``background_scores``, why there is a background or none, as `ORLogisticRegression` has
-        them, or None where that was said; ``bag_iterations``, what the search has cost;
+        them, or None where that was said; ``bag_iterations``, what the search has cost,
+        but for models that teach those with a context;
         ``complete``, whether it came to its end; ``stopped``, where it was stopped, or None;
         ``folds``, their number. A model file keeps it.
 

@@ -5,6 +5,8 @@ setting        a value for each name of the grid, such as ``alpha`` or ``kernel`
 trial          a setting, its fits on the folds so far, and what held-out bags say
 bag-iterations what a search costs: iterations times training bags, of all its fits
 ============== =====================================================================
+
+Not counted are fits of models that teach those with a context: they are never halved.
 """
 
 import copy
@@ -333,7 +335,6 @@ class Search:
             here = self._of_fold[fold]
             teacher.set_params(callback=lambda *_: self._is_over())
             teacher.fit(here.train, here.y, **known_of(known))
-            self.bag_iterations += teacher.n_iter_ * len(here.train)
             if self._is_over():
                 raise TimeoutError
             self._taught_of_fold[key] = taught_labels(teacher, here.train, here.y, known)
