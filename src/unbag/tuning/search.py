@@ -6,7 +6,7 @@ trial          a setting, its fits on the folds so far, and what held-out bags s
 bag-iterations what a search costs: iterations times training bags, of all its fits
 ============== =====================================================================
 
-Not counted are fits of models that teach those with a context: they are never halved.
+Not counted are fits of models that teach those with a context, which are not cut short by rounds.
 """
 
 import copy
