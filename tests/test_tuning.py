@@ -153,6 +153,23 @@ def test_tags_are_asked_for_one_by_one_and_given_the_others(digits):
         assert found[at] == pytest.approx(given)
 
 
+def test_a_tag_that_a_group_of_its_bag_has_too_cannot_be_asked_for(digits):
+    bags, y = digits.bags[:12], np.asarray(digits.y[:12])
+    model = unbag.ORLogisticRegression(0.3).fit(bags, y)
+    first = y.argmax(axis=1)
+    groups = [[[column, (column + 1) % y.shape[1]]] for column in first.tolist()]
+    labels = unbag.LabelSets(y, groups=groups)
+    own, expected = model.log_likelihood(bags, labels), 0.0
+    for column in range(y.shape[1]):
+        asked = ~labels.groups.named()[:, column]
+        flipped = labels.indicator.copy()
+        flipped[asked, column] = 1 - flipped[asked, column]
+        other = model.log_likelihood(bags, flipped)
+        expected += (own - np.logaddexp(own, other))[asked].sum()
+    found = tag_likelihood_given_others(model, bags, labels, np.random.default_rng(0))
+    assert found[FINAL.index(1.0)] == pytest.approx(expected)
+
+
 def overconfidence(model, bags, y):
     proba = model.annotate_proba(bags, y)
     right = model.model.classes_[proba.argmax(axis=1)] == bags.instance_labels
@@ -198,6 +215,43 @@ def test_sureness_falls_with_the_temperature(digits):
     assert FINAL[3] < as_sure_as(0.5 * (found[3] + found[4]), found) < FINAL[4]
 
 
+@pytest.mark.parametrize("n_instances", [1, 3])
+def test_without_doubts_given_labels_there_is_no_other_temperature_for_them(n_instances):
+    # Each bag has one label, so that its instances are certain at any temperature.
+    rng = np.random.default_rng(0)
+    column = np.repeat(np.arange(90) % 3, n_instances)
+    X = rng.normal(size=(len(column), 3)) + 2.0 * np.eye(3)[column]
+    bags = unbag.Bags(X, n_instances * np.arange(91))
+    grid = {**SMALL, "context": [0.0], "alpha": [0.3]}
+    said = unbag.tune(bags, np.eye(3, dtype=int)[np.arange(90) % 3], grid=grid).tuning_
+    assert 0.6 < said["annotation_temperature"] < 2.0
+    if n_instances == 1:
+        assert said["annotation_temperature"] == said["temperature"]
+
+
+def test_a_temperature_divides_what_a_background_costs():
+    toy = drawn(0.4)
+    bags, y = toy.bags[:40], unbag.LabelSets.parse(toy.y[:40])
+    model = unbag.ORLogisticRegression(0.3, background=True, background_cost=1.0).fit(bags, y)
+    labels = model.annotate(bags, y, joint=True)
+    at = FINAL.index(2.0)
+    tops = sureness(model, bags, y)
+    given = tag_likelihood_given_others(model, bags, y, np.random.default_rng(0))
+    for warm in (tempered(copy.copy(model), 2.0), tempered(copy.copy(model), 1.0, 2.0)):
+        # All labellings of a bag are as likely in relation to each other, to the power of a half.
+        np.testing.assert_array_equal(warm.annotate(bags, y, joint=True), labels)
+        found = warm.annotate_proba(bags, y).max(axis=1).sum()
+        assert found == pytest.approx(tops[at])
+        assert found < model.annotate_proba(bags, y).max(axis=1).sum()
+    warm = tempered(copy.copy(model), 2.0)
+    assert warm.background_cost_ == 0.5
+    again = tag_likelihood_given_others(warm, bags, y, np.random.default_rng(0))
+    assert again[FINAL.index(1.0)] == pytest.approx(given[at])
+    warm.background_cost_ = 0.0
+    free = tag_likelihood_given_others(warm, bags, y, np.random.default_rng(0))
+    assert abs(free - again).max() > 0.1
+
+
 def test_the_same_seed_gives_the_same_model(model, digits):
     again = unbag.tune(digits.bags[:60], digits.y[:60], grid=SMALL)
     assert again.tuning_ == model.tuning_
@@ -235,12 +289,113 @@ def test_a_search_leaves_time_for_the_last_fit(digits, monkeypatch):
     # The clock runs on by a second at each look.
     seconds = iter(range(10**9))
     monkeypatch.setattr("unbag.tuning.search.time.monotonic", lambda: float(next(seconds)))
-    model = unbag.tune(digits.bags[:60], digits.y[:60], grid={**SMALL, "alpha": [0.3]}, minutes=2)
-    assert next(seconds) < 120 + 30
+    model = unbag.tune(digits.bags[:60], digits.y[:60], grid={**SMALL, "alpha": [0.3]}, minutes=5)
+    assert next(seconds) < 300 + 30
     said = model.tuning_
     assert not said["complete"]
     assert said["stopped"].startswith("in round 3 of 4, with 2 of 2 settings tried")
     assert model.callback is None
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Stop the clock of searches; it is put forward by what it has, a number of seconds."""
+    now = SimpleNamespace(seconds=0.0)
+    monkeypatch.setattr("unbag.tuning.search.time.monotonic", lambda: now.seconds)
+    return now
+
+
+def takes(monkeypatch, clock, name, seconds):
+    """Let a function of the search take so many seconds; return when it was called."""
+    calls = []
+    original = getattr(tuning.search, name)
+
+    def slow(*given):
+        calls.append(clock.seconds)
+        clock.seconds += seconds
+        return original(*given)
+
+    monkeypatch.setattr(tuning.search, name, slow)
+    return calls
+
+
+def test_a_search_leaves_time_for_the_choice(digits, monkeypatch, clock):
+    asked = takes(monkeypatch, clock, "held_out_likelihood", 10.0)
+    begun = takes(monkeypatch, clock, "tag_likelihood", 0.0)
+    grid = {**SMALL, "context": [0.0], "alpha": [0.1, 0.3, 1.0, 3.0]}
+    said = unbag.tune(digits.bags[:40], digits.y[:40], grid=grid, minutes=2).tuning_
+    # A quarter of two minutes, and 30 seconds for the last fit.
+    assert max(asked) <= 60.0
+    assert begun == [70.0, 70.0]
+    assert said["stopped"].startswith("in round 3 of 4")
+    assert said["temperature"] != said["annotation_temperature"]
+
+
+def test_without_time_for_temperatures_that_of_the_comparison_is_kept(digits, monkeypatch, clock):
+    calls = takes(monkeypatch, clock, "tag_likelihood", 1000.0)
+    grid = {**SMALL, "context": [0.0], "alpha": [0.001]}
+    said = unbag.tune(digits.bags[:40], digits.y[:40], grid=grid, minutes=10).tuning_
+    assert len(calls) == 1
+    assert not said["complete"]
+    assert said["stopped"].startswith("after all rounds, before temperatures were chosen")
+    temperatures = {round(said[f"{kind}temperature"], 2) for kind in ("", "annotation_")}
+    assert temperatures == {said["tried"][0]["temperature"]} != {1.0}
+
+
+@pytest.mark.parametrize("name", ["excused_likelihood", "sureness", "best_threshold"])
+def test_an_interrupted_choice_keeps_what_was_found(monkeypatch, name):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tuning.search, name, interrupted)
+    model = unbag.tune(*of_several_kinds(120, 0), grid={**RATES, "missed": ["learn", 0.0]})
+    said = model.tuning_
+    assert not said["complete"]
+    assert said["stopped"] == "after all rounds, before temperatures were chosen"
+    assert said["chosen"]["missed"] == 0.0
+    assert model.threshold == 0.5
+
+
+def test_what_has_a_score_has_a_fit_wherever_a_search_is_interrupted(digits, monkeypatch):
+    original, count = unbag.ORLogisticRegression.set_params, iter(range(100))
+
+    def interrupted(self, **given):
+        if given == {"callback": None} and next(count) == 1:
+            raise KeyboardInterrupt
+        return original(self, **given)
+
+    monkeypatch.setattr(unbag.ORLogisticRegression, "set_params", interrupted)
+    grid = {**SMALL, "context": [0.0], "alpha": [0.3], "missed": [0.0, "learn"]}
+    said = unbag.tune(digits.bags[:40], digits.y[:40], grid=grid).tuning_
+    assert [row["missed"] for row in said["tried"]] == [0.0]
+
+
+def test_teachers_keep_to_the_time(digits, monkeypatch):
+    n_iter = []
+    original = unbag.ORLogisticRegression.fit
+
+    def watched(self, *given, **options):
+        original(self, *given, **options)
+        n_iter.append(self.n_iter_)
+        return self
+
+    monkeypatch.setattr(unbag.ORLogisticRegression, "fit", watched)
+    grid = {**SMALL, "context": [0.5], "alpha": [0.0003]}
+    said = unbag.tune(digits.bags[:60], digits.y[:60], grid=grid, minutes=0).tuning_
+    # That of the first trial; then that of the last fit, and the last fit.
+    assert n_iter == [1, tuning.FEWEST_ITERATIONS, tuning.FEWEST_ITERATIONS]
+    assert said["stopped"] == "before any setting was tried; and in the last fit"
+
+
+@pytest.mark.parametrize("minutes", [None, 0])
+def test_known_background_can_be_taught_beside_a_context(digits, minutes):
+    bags, y = digits.bags[:40], digits.y[:40]
+    known = np.full(bags.n_instances, None, dtype=object)
+    known[[0, 5]] = "background"
+    grid = {**SMALL, "context": [0.5], "alpha": [0.3], "background": ["auto"]}
+    given = unbag.Bags(bags.X, bags.offsets)
+    model = unbag.tune(given, y, grid=grid, known=known, minutes=minutes)
+    assert model.model.has_background_
 
 
 def test_without_time_usual_settings_are_taken(digits):
@@ -450,6 +605,21 @@ def test_a_rate_that_only_excuses_a_model_is_not_chosen():
     assert chosen.setting["missed"] == 0.0
     assert search.best.score - chosen.score > 0.2
     assert chosen in search.remaining
+    said = f"The likeliest, linear {search.best.score:.3g}, learns how often labels are missed; "
+    assert said in search.why(chosen)
+    assert "likeliest" not in search.why(search.best)
+
+
+def test_a_rate_that_only_excuses_is_not_chosen_on_a_fold_more():
+    bags, y = of_several_kinds(120, 0)
+
+    def stop(n_done, _):
+        if n_done == 9:
+            raise KeyboardInterrupt
+
+    said = unbag.tune(bags, y, grid={**RATES, "missed": ["learn", 0.0]}, progress=stop).tuning_
+    assert [(row["missed"], row["folds"]) for row in said["tried"][:2]] == [("learn", 2), (0.0, 1)]
+    assert said["chosen"]["missed"] == 0.0
 
 
 def test_a_rate_is_chosen_where_tags_are_missing():
@@ -643,13 +813,17 @@ def test_the_command_searches_networks_alone(table, capsys):
 
 
 def test_reasons_compare_kinds_of_models_that_came_as_far():
-    def tried(family, *scores):
-        return SimpleNamespace(family=family, scores=scores, score=np.mean(scores))
+    def tried(family, *scores, missed=0.0):
+        return SimpleNamespace(
+            family=family, scores=scores, score=np.mean(scores), setting={"missed": missed}
+        )
 
     chosen, linear = tried("kernel", -4.0, -3.0, -2.0), tried("linear", -0.5)
     trials = [chosen, linear, tried("linear", -4.0, -4.0, -4.0)]
+    # A rate makes label sets likelier.
+    trials.append(tried("linear", -1.0, -1.0, -1.0, missed="learn"))
     assert "is -3, beside linear -4." in Search.why(
-        SimpleNamespace(trials=trials, remaining=[chosen]), chosen
+        SimpleNamespace(trials=trials, remaining=[chosen], best=chosen), chosen
     )
-    alone = SimpleNamespace(trials=trials[:2], remaining=[chosen])
+    alone = SimpleNamespace(trials=trials[:2], remaining=[chosen], best=chosen)
     assert "beside linear -0.5 on 1 of 3 folds." in Search.why(alone, chosen)

@@ -454,7 +454,7 @@ class UnionClassifier(ProbabilisticClassifier):
     Each label of a bag must be that of some instance, and no instance has another; unless the model
     has rates of wrong label sets, `missed_` and `false_`. Where it has a background, each instance
     of that costs `background_cost_` in bags with labels. Where the labels of bags are known, scores
-    of instances are divided by `annotation_temperature_`.
+    of instances, and that cost, are divided by `annotation_temperature_`.
     """
 
     background_cost_: float = 0.0
@@ -468,7 +468,7 @@ class UnionClassifier(ProbabilisticClassifier):
 
     def _charged(self, scores, problem):
         cost = self.background_cost_ if self._has_background else 0.0
-        return charged(scores, problem.named, problem.offsets, cost)
+        return charged(scores, problem.named, problem.offsets, cost / self.annotation_temperature_)
 
     def _rates(self) -> dict[str, Any]:
         """Return how often label sets are wrong, as `infer` takes it; background never is."""

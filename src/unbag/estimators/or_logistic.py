@@ -222,6 +222,7 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
         Whether the model has a background class.
     background_cost_ : float
         What an instance of the background costs in bags with labels; 0 without a background.
+        Like `coef_`, it is divided by the temperature that `unbag.tune` has found.
     background_scores_ : ndarray of shape (2, 2)
         Why ``background="auto"`` was decided so; without a background, then with one. First, by how
         much the label set of a held-out bag raises the log-likelihood of its instances, each bag
@@ -238,8 +239,9 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
     threshold_ : float
         The threshold of "auto".
     annotation_temperature_ : float
-        What scores of instances are divided by where the labels of their bag are known, as in
-        `annotate_proba`: 1, unless `unbag.tune` found that a model is too sure there.
+        What scores of instances, and `background_cost_`, are divided by where the labels of their
+        bag are known, as in `annotate_proba`; more than 1 makes the model less sure. It is 1,
+        unless `unbag.tune` has found another; `partial_fit` keeps it, another fit does not.
     relaxed_ : dict
         For each bag (its id) that was used, but not with all of its labels required: those
         labels.
@@ -712,6 +714,7 @@ class ORLogisticRegression(LabelSetLearner, LinearUnionClassifier):
     def _temper(self, temperature):
         """Divide the scores by a temperature; `history_` and `log_likelihood_` stay the fit's."""
         self.coef_, self.intercept_ = self.coef_ / temperature, self.intercept_ / temperature
+        self.background_cost_ = self.background_cost_ / temperature
         if self._stream is not None and self._stream.weights is not None:
             # A new one, as copies of the model have the same.
             self._stream = Stream(self._stream.scale, self._stream.weights / temperature)

@@ -1,10 +1,11 @@
 """Choose the settings of a model without labels of instances: by the likelihood of held-out bags.
 
 All settings of a grid are tried on one fold for a few iterations; the best third goes on for some
-more, the better half of these on all folds, and the better half of these to the end. Fits are
-continued, not begun again. Before that it is decided whether there is a background, and after it,
-from which probability on a class is taken to occur in a bag: of both, the likelihood of label sets
-is no judge.
+more, the better half of these on all folds, and the better half of these to the end: of settings
+that learn no rate of wrong labels, and of those that learn one or the other, each by themselves.
+Fits are continued, not begun again. Before that it is decided whether there is a background, and
+after it, from which probability on a class is taken to occur in a bag: of both, the likelihood of
+label sets is no judge.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,7 @@ from unbag.labels import LabelSetsLike
 from unbag.learning import OF_LINEAR_MODELS, Settings, TrainingSet, training_set
 from unbag.pipeline import BagPipeline
 
-from .search import Search, Trial, rounds_of
+from .search import Search, rounds_of
 from .settings import (
     GRID,
     Setting,
@@ -75,7 +76,9 @@ def tune(
     minutes : float, optional
         Time for the search and the last fit. The search ends early enough for that fit, and the
         best setting so far is taken, or a usual one where nothing is known yet. So it is when the
-        search is interrupted, but for the latter. A last fit that takes longer than expected is
+        search is interrupted, but for the latter. Up to a quarter of the time is kept for choosing
+        temperatures and whether labels are wrong; without it, models keep the temperature at
+        which they were compared. A last fit that takes longer than expected is
         stopped too, after at least 20 iterations.
     seed : int, default=0
         Of the folds, the kernel's dictionary and the networks.
@@ -89,14 +92,16 @@ def tune(
     estimator or BagPipeline
         Fitted to all bags. Its `tuning_` is a dict: ``chosen``, the setting; ``why``, a sentence
         that compares linear models, kernels and networks; ``tried``, all
-        settings with their score, the mean log-likelihood of held-out label sets: those of the last
-        round first, and of a round the best first;
+        settings with their score, the mean log-likelihood of held-out label sets, and the
+        ``temperature`` at which they were compared by it: those of the last round first, and of a
+        round the best first;
         ``threshold``, that of the model, by which the fewest labels of held-out bags are wrong;
         ``temperature``, what the coefficients of a linear model were divided by;
         ``annotation_temperature``, what its scores are divided by, in the place of that, where the
         labels of a bag are known;
         ``background_scores``, why there is a background or none, as `ORLogisticRegression` has
-        them, or None where that was said; ``bag_iterations``, what the search has cost;
+        them, or None where that was said; ``bag_iterations``, what the search has cost,
+        but for models that teach those with a context;
         ``complete``, whether it came to its end; ``stopped``, where it was stopped, or None;
         ``folds``, their number. A model file keeps it.
 
@@ -107,7 +112,8 @@ def tune(
     Models are compared at the temperature that is best for each. The chosen one, if it is linear,
     gets two after the last fit, so that it is as sure of itself as held-out tags allow: one for new
     bags, by which its coefficients are divided, and one for bags whose labels are known, its
-    `annotation_temperature_`.
+    `annotation_temperature_`. A clone of it that is fitted again has the threshold, which is a
+    parameter, but not the temperatures.
 
     That labels are wrong at some rate is learnt only where this makes the model clearly better, and
     not only less to blame: see `unbag.tuning.search.Search.chosen`.
@@ -195,21 +201,22 @@ def tuned(
         seconds=None if minutes is None else 60.0 * minutes, instance_labels=data.known,
     )  # fmt: skip
     search.run(rounds_of(cv))
-    best = search.chosen() or Trial(fallback_of(settings))
-    temperature, annotation_temperature = search.temperatures(best)
-    threshold = search.threshold(best, temperature)
+    best, temperature, annotation_temperature, threshold = search.choose(fallback_of(settings))
     model = unfitted(best.setting, labels.classes, seed)
     model.model.set_params(threshold=threshold)
     is_cut_short = False
 
     def stop(iteration: int, *_: object) -> bool:
         nonlocal is_cut_short
-        is_cut_short = iteration >= FEWEST_ITERATIONS and search.is_past_deadline()
-        return is_cut_short
+        is_over = iteration >= FEWEST_ITERATIONS and search.is_past_deadline()
+        is_cut_short |= is_over
+        return is_over
 
+    teacher = search.teacher(best)
     if minutes is not None:
+        teacher.set_params(callback=stop)
         model.model.set_params(callback=stop)
-    data.fit(model, teacher=search.teacher(best))
+    data.fit(model, teacher=teacher)
     model.model.set_params(callback=None)
     tempered(model.model, temperature, annotation_temperature)
     stopped = search.stopped
@@ -224,7 +231,7 @@ def tuned(
         "annotation_temperature": annotation_temperature,
         "background_scores": search.background_scores,
         "bag_iterations": search.bag_iterations,
-        "complete": search.complete,
+        "complete": search.complete and search.settled,
         "stopped": stopped,
         "folds": cv,
     }

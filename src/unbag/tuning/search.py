@@ -5,6 +5,8 @@ setting        a value for each name of the grid, such as ``alpha`` or ``kernel`
 trial          a setting, its fits on the folds so far, and what held-out bags say
 bag-iterations what a search costs: iterations times training bags, of all its fits
 ============== =====================================================================
+
+Not counted are fits of models that teach those with a context, which are not cut short by rounds.
 """
 
 import copy
@@ -43,11 +45,13 @@ from .settings import (
 )
 from .temperature import (
     FINAL,
+    MOST_CLASSES,
+    RATES,
     TEMPERATURES,
-    as_sure_as,
     best_temperature,
     excused_likelihood,
     held_out_likelihood,
+    raised,
     sampled,
     sureness,
     tag_likelihood,
@@ -64,6 +68,8 @@ EXPECTED_WARNINGS: tuple[type[Warning], ...] = (
 #: Standard errors by which a model that learns how often labels are wrong must be better than one
 #: that does not. Both may excuse themselves by any such rate: see `Search.chosen`.
 CLEARLY = 2.0
+#: Which share of its time a search keeps at most for choosing among what it has tried.
+MOST_FOR_CHOICE = 0.25
 
 
 class Round(NamedTuple):
@@ -80,7 +86,8 @@ class Trial:
 
     By fold, `scores` are the log-likelihoods of held-out bags at each of `TEMPERATURES`, each at
     least log 1e-12, and `fits` the models as far as they were fitted. `n_iter` is of all fits
-    together, `seconds` of the longest one, and `round` the last that it was in, from 1 on.
+    together, `round` the last that it was in, from 1 on, and `seconds_asked` how long it has taken
+    at most to ask the held-out bags of a fold.
     """
 
     setting: Setting
@@ -89,6 +96,7 @@ class Trial:
     n_iter: int = 0
     round: int = 0
     seconds_of_fold: dict[int, float] = field(default_factory=dict)
+    seconds_asked: float = 0.0
 
     @property
     def score(self) -> float:
@@ -126,6 +134,15 @@ class Trial:
         return longest if getattr(model, "converged_", False) else 2 * longest
 
 
+class Choice(NamedTuple):
+    """What a search has come to: a trial, and the temperatures and the threshold of its model."""
+
+    trial: Trial
+    temperature: float = 1.0
+    annotation_temperature: float = 1.0
+    threshold: float = USUAL
+
+
 class Fold:
     """Training bags and held-out bags, with features as a setting wants them."""
 
@@ -160,7 +177,8 @@ class Search:
     The order of the bags does not matter: they are sorted by what they hold. The search ends
     early enough for a fit to all bags within so many seconds. `progress` is called as
     ``progress(n_done, n_all)``, in fits. `remaining` are the trials that have come as far as the
-    last round that was begun; `complete` is whether the search came to its end.
+    last round that was begun; `complete` is whether the search came to its end, and `settled`
+    whether there was time for `choose`.
     `background_scores` are why there is a background or none, where that was asked: see
     `ORLogisticRegression`. `bag_iterations` is what it has cost.
     """
@@ -189,11 +207,12 @@ class Search:
         self.trials: list[Trial] = [Trial(setting) for setting in settings]
         self.remaining: list[Trial] = self.trials
         self.complete: bool = False
+        self.settled: bool = True
         self.background_scores: list[list[float]] | None = None
         self.bag_iterations: int = 0
         self._progress = progress
         self._begin = time.monotonic()
-        self._deadline = None if seconds is None else self._begin + seconds
+        self._deadline = self._begin + (np.inf if seconds is None else seconds)
         self._n_done = 0
         self._rounds: list[Round] = []
         self._taught_of_fold: dict[tuple[int, str], np.ndarray] = {}
@@ -293,12 +312,16 @@ class Search:
             model.fit(train, here.y, **known)
             if self._is_over():
                 raise TimeoutError
-            trial.scores[fold] = held_out_likelihood(model, held_out, here.truth)
+            asked = time.monotonic()
+            scores = held_out_likelihood(model, held_out, here.truth)
         model.set_params(callback=None)
+        # What has a score has a fit, wherever the search is interrupted.
         trial.fits[fold] = model
+        trial.scores[fold] = scores
         trial.n_iter += model.n_iter_
-        earlier = trial.seconds_of_fold.get(fold, 0.0)
-        trial.seconds_of_fold[fold] = earlier + time.monotonic() - begin
+        earlier, end = trial.seconds_of_fold.get(fold, 0.0), time.monotonic()
+        trial.seconds_of_fold[fold] = earlier + end - begin
+        trial.seconds_asked = max(trial.seconds_asked, end - asked)
         self.bag_iterations += model.n_iter_ * len(train) * getattr(model, "n_members", 1)
 
     def _taught(self, trial, fold, known):
@@ -310,7 +333,10 @@ class Search:
         key = fold, repr(teacher.get_params())
         if key not in self._taught_of_fold:
             here = self._of_fold[fold]
+            teacher.set_params(callback=lambda *_: self._is_over())
             teacher.fit(here.train, here.y, **known_of(known))
+            if self._is_over():
+                raise TimeoutError
             self._taught_of_fold[key] = taught_labels(teacher, here.train, here.y, known)
         return self._taught_of_fold[key]
 
@@ -318,26 +344,59 @@ class Search:
         """Return the unfitted model that teaches a trial with a context.
 
         It has the penalty and the rates of the trial, but neither its context nor its kernel, so
-        that many trials have the same.
+        that many trials have the same. It has a background only where instances are known to be
+        of it.
         """
         names = ("alpha", "missed", "false")
         own = {name: trial.setting[name] for name in names if name in trial.setting}
-        return Settings(background=False, **own).unfitted().set_params(classes=self.y.classes)
+        settings = Settings(background=self._is_background_known, **own)
+        return settings.unfitted().set_params(classes=self.y.classes)
+
+    @cached_property
+    def _is_background_known(self):
+        model = Settings().unfitted()
+        model.classes_ = self.y.classes
+        known = model._read_instance_labels(self.instance_labels, self.bags, self.y)
+        return known is not None and bool((known == len(self.y.classes)).any())
 
     def _is_over(self):
-        if self._deadline is None:
-            return False
+        """Return whether there is only as much time left as the choice and the last fit take."""
+        return self._deadline < np.inf and self._seconds_left() < self._seconds_of_choice()
+
+    def _seconds_left(self):
+        """Return in how many seconds the last fit has to begin."""
         best = self.best
         last_fit = 0.0 if best is None else best.expected_seconds((self.cv - 1) / self.cv)
-        return time.monotonic() + last_fit > self._deadline
+        return self._deadline - last_fit - time.monotonic()
+
+    def _seconds_of_choice(self):
+        """Return about how long `choose` takes, or the most that is kept for it."""
+        best = self.best
+        if best is None:
+            return 0.0
+        # In `chosen`, a trial with each rate and two times one without; then `temperatures`.
+        n_asked = 4 * len(TEMPERATURES) * len(RATES)
+        n_asked += len(FINAL) * (min(self.y.shape[1], MOST_CLASSES) + 4)
+        expected = len(best.scores) * best.seconds_asked * n_asked / len(TEMPERATURES)
+        return min(expected, MOST_FOR_CHOICE * (self._deadline - self._begin))
+
+    def _keep_time(self):
+        if self._seconds_left() < 0:
+            raise TimeoutError
 
     def is_past_deadline(self) -> bool:
         """Return whether the time for the search and the last fit is over."""
-        return self._deadline is not None and time.monotonic() > self._deadline
+        return time.monotonic() > self._deadline
 
     @property
     def stopped(self) -> str | None:
         """Where the search was stopped; None if it came to its end."""
+        where = self._where_rounds_stopped()
+        if self.settled:
+            return where
+        return f"{where or 'after all rounds'}, before temperatures were chosen"
+
+    def _where_rounds_stopped(self):
         if self.complete:
             return None
         scored = [trial for trial in self.trials if trial.scores]
@@ -352,8 +411,31 @@ class Search:
     @property
     def best(self) -> Trial | None:
         """The best of the trials that came furthest; None if none has a score."""
-        scored = [trial for trial in self.remaining if trial.scores]
-        return max(scored, key=lambda trial: (len(trial.scores), trial.score), default=None)
+        return furthest(self.remaining)
+
+    @property
+    def _best_without_rate(self):
+        return furthest(trial for trial in self.remaining if not learnt_rate(trial.setting))
+
+    def choose(self, usual: Setting) -> Choice:
+        """Choose among the trials, or take a usual setting if none was tried.
+
+        If there is no time left for that, or it is interrupted, the best trial is taken that learns
+        no rate, at the temperature at which it was compared.
+        """
+        trial = self._best_without_rate or self.best
+        if trial is None:
+            return Choice(Trial(usual))
+        try:
+            trial = self.chosen() or trial
+            temperature, of_annotations = self.temperatures(trial)
+            threshold = self.threshold(trial, temperature)
+            return Choice(trial, temperature, of_annotations, threshold)
+        except (KeyboardInterrupt, TimeoutError):
+            self.settled = False
+            # Networks choose their own.
+            temperature = 1.0 if trial.family == "network" else trial.temperature
+            return Choice(trial, temperature, temperature)
 
     def chosen(self) -> Trial | None:
         """Return the best of the trials, but for rates of wrong labels that only excuse a model.
@@ -363,34 +445,38 @@ class Search:
         best that does not, and *both* are asked at the rate that suits them best: what is left is
         what learning the rate has taught them about instances. It has to be clearly better.
         """
-        best = self.best
-        if best is None:
-            return None
+        best, plain = self.best, self._best_without_rate
+        if best is None or plain is None:
+            return best
         ranked = sorted(
             (trial for trial in self.remaining if len(trial.scores) == len(best.scores)),
             key=lambda trial: -trial.score,
         )
-        plain = next((trial for trial in ranked if not learnt_rate(trial.setting)), None)
+        of_plain: dict[Any, np.ndarray] = {}
         for trial in ranked:
             kind = learnt_rate(trial.setting)
-            if kind is None or plain is None:
+            if kind is None:
                 return trial
-            gain = self._excused(trial, kind) - self._excused(plain, kind)
+            # A search that was stopped may have come further with one of them.
+            folds = tuple(fold for fold in trial.scores if fold in plain.scores)
+            if (kind, folds) not in of_plain:
+                of_plain[kind, folds] = self._excused(plain, kind, folds)
+            gain = self._excused(trial, kind, folds) - of_plain[kind, folds]
             if gain.mean() > CLEARLY * gain.std() / np.sqrt(len(gain)):
                 return trial
         return plain
 
-    def _excused(self, trial, kind):
+    def _excused(self, trial, kind, folds):
         """Return log-likelihoods of held-out bags at the best temperature and rate of a kind."""
-        with _expected_warnings():
-            found = np.concatenate(
-                [
-                    excused_likelihood(trial.fits[fold], held_out, self._of_fold[fold].truth, kind)
-                    for fold, held_out in self._held_out(trial)
-                ],
-                axis=1,
-            )
-        return found[found.mean(axis=1).argmax()]
+        found = []
+        for fold in folds:
+            self._keep_time()
+            here = self._of_fold[fold]
+            _, held_out = here.features(trial.features, self.seed)
+            with _expected_warnings():
+                found.append(excused_likelihood(trial.fits[fold], held_out, here.truth, kind))
+        each = np.concatenate(found, axis=1)
+        return each[each.mean(axis=1).argmax()]
 
     def _held_out(self, trial):
         """List folds with their held-out bags, as a trial has them."""
@@ -413,25 +499,32 @@ class Search:
             for fold, model in trial.fits.items():
                 here = self._of_fold[fold]
                 train, held_out = here.features(trial.features, self.seed)
+                self._keep_time()
                 alone += tag_likelihood(model, held_out, here.truth)
                 held_out, truth = sampled(held_out, here.truth, rng)
                 train, y = sampled(train, here.y, rng)
-                given += tag_likelihood_given_others(model, held_out, truth, rng)
+                given += tag_likelihood_given_others(model, held_out, truth, rng, self._keep_time)
                 outside += sureness(model, held_out, truth)
                 inside += sureness(model, train, y)
                 n_outside += held_out.n_instances
                 n_inside += train.n_instances
-        best = best_temperature(given)
-        inside, outside = inside / n_inside, outside / n_outside
-        halfway = 0.5 * sum(np.interp(best, FINAL, each) for each in (inside, outside))
-        return best_temperature(alone), max(best, as_sure_as(halfway, inside))
+        temperature = best_temperature(alone)
+        of_annotations = best_temperature(given, otherwise=temperature)
+        return temperature, raised(of_annotations, inside / n_inside, outside / n_outside)
 
     def why(self, chosen: Trial) -> str:
-        """Say how the best linear model, kernel and network that came furthest compare."""
+        """Say how the best linear model, kernel and network that came furthest compare.
+
+        And why a likelier one was not chosen, if so.
+        """
         scored = [trial for trial in self.remaining if trial.scores]
         if not scored:
             return "Nothing was tried: these are usual settings."
-        known = [trial for trial in self.trials if trial.scores]
+        # Rates make label sets likelier, and do not count for the others if not for the chosen one.
+        kinds = None, learnt_rate(chosen.setting)
+        known = [
+            trial for trial in self.trials if trial.scores and learnt_rate(trial.setting) in kinds
+        ]
         known.sort(key=lambda trial: (len(trial.scores), trial.score))
         best = {trial.family: trial for trial in known}
         others = ", ".join(
@@ -440,9 +533,17 @@ class Search:
             if family != chosen.family
         )
         beside = f", beside {others}" if others else ""
-        return (
+        said = (
             f"{chosen.family.capitalize()}: the mean log-likelihood of the label sets of held-out "
             f"bags is {chosen.score:.3g}{beside}."
+        )
+        likeliest = self.best
+        if likeliest is None or likeliest is chosen:
+            return said
+        return (
+            f"{said} The likeliest, {likeliest.family} {likeliest.score:.3g}, learns how often "
+            f"labels are {learnt_rate(likeliest.setting)}; with such a rate for both, it was not "
+            "found to be clearly better."
         )
 
     def threshold(self, trial: Trial, temperature: float) -> float:
@@ -522,6 +623,12 @@ def by_rate(trials: Iterable[Trial]) -> list[list[Trial]]:
     for trial in trials:
         kinds.setdefault(learnt_rate(trial.setting), []).append(trial)
     return list(kinds.values())
+
+
+def furthest(trials: Iterable[Trial]) -> Trial | None:
+    """Return the best of the trials that were tried on the most folds; None if none was tried."""
+    scored = [trial for trial in trials if trial.scores]
+    return max(scored, key=lambda trial: (len(trial.scores), trial.score), default=None)
 
 
 def better_ones(trials: Iterable[Trial], share: float) -> list[Trial]:

@@ -14,7 +14,7 @@ of instances of one bag are not independent:
 """
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -40,12 +40,16 @@ MOST_BAGS, MOST_CLASSES = 400, 50
 def at_temperatures(
     model: Any, bags: Bags, temperatures: tuple[float, ...] = TEMPERATURES
 ) -> Iterator[Any]:
-    """Yield models that have their answers for some bags ready, each at a temperature."""
+    """Yield models that have their answers for some bags ready, each at a temperature.
+
+    What a background costs is a score too.
+    """
     scores = model._label_scores(bags)
     for temperature in temperatures:
         own = log_softmax(scores / temperature, axis=1)
         asked = copy.copy(model)
         asked._label_scores = lambda _, own=own: own
+        asked.background_cost_ = model.background_cost_ / temperature
         yield asked
 
 
@@ -97,18 +101,30 @@ def tag_likelihood(model: Any, bags: Bags, labels: LabelSets) -> NDArray[np.floa
 
 
 def tag_likelihood_given_others(
-    model: Any, bags: Bags, labels: LabelSets, rng: np.random.Generator
+    model: Any,
+    bags: Bags,
+    labels: LabelSets,
+    rng: np.random.Generator,
+    watch: Callable[[], object] = lambda: None,
 ) -> NDArray[np.float64]:
-    """Return log-likelihoods of tags of some bags, each given the others, at each of `FINAL`."""
+    """Return log-likelihoods of tags of some bags, each given the others, at each of `FINAL`.
+
+    A background pays its cost in all bags: with a tag or without it, one of the two sets has tags.
+    `watch` is called now and then.
+    """
     columns = rng.permutation(labels.shape[1])[:MOST_CLASSES]
     flipped = {int(column): with_flipped(labels, column) for column in columns}
     found = []
     for asked in at_temperatures(model, bags, FINAL):
+        # In place, so that it answers with them.
+        scores = asked._label_scores(bags)
+        scores[:, labels.shape[1] :] -= asked.background_cost_
         own = asked._log_likelihood(bags, labels, on_intractable="relax")
         total = 0.0
         for column, other in flipped.items():
+            watch()
             others = asked._log_likelihood(bags, other, on_intractable="relax")
-            counts = (labels.indicator[:, column] != -1) & np.isfinite(np.maximum(own, others))
+            counts = (other.indicator[:, column] != -1) & np.isfinite(np.maximum(own, others))
             each = own[counts] - np.logaddexp(own[counts], others[counts])
             total += float(np.maximum(each, UNLIKELY).sum())
         found.append(total)
@@ -123,6 +139,8 @@ def sampled(bags: Bags, labels: LabelSets, rng: np.random.Generator) -> tuple[Ba
 
 def with_flipped(labels: LabelSets, column: int) -> LabelSets:
     """Return label sets without a class where it was, and with it where it was not.
+
+    Without a class that is also in a group of its bag, it is not known whether it is there.
 
     Examples
     --------
@@ -146,16 +164,19 @@ def sureness(model: Any, bags: Bags, labels: LabelSets) -> NDArray[np.float64]:
     )
 
 
-def best_temperature(likelihood: np.ndarray) -> float:
+def best_temperature(likelihood: np.ndarray, otherwise: float = 1.0) -> float:
     """Return the temperature at which tags are likeliest, where that is known for `FINAL`.
 
-    Between those, a parabola through the best and its neighbours says where.
+    Between those, a parabola through the best and its neighbours says where. If tags are as likely
+    at all of them, it is `otherwise`.
 
     Examples
     --------
     >>> round(best_temperature(-((np.log2(FINAL) - 0.1) ** 2)), 3) == round(2**0.1, 3)
     True
     """
+    if np.allclose(likelihood, likelihood[0]):
+        return otherwise
     at, steps = int(likelihood.argmax()), np.log2(FINAL)
     if 0 < at < len(FINAL) - 1:
         before, best, after = likelihood[at - 1 : at + 2]
@@ -164,6 +185,29 @@ def best_temperature(likelihood: np.ndarray) -> float:
             shift = 0.5 * (before - after) / curvature
             return float(2.0 ** (steps[at] + shift * (steps[at + 1] - steps[at])))
     return FINAL[at]
+
+
+def raised(temperature: float, inside: np.ndarray, outside: np.ndarray) -> float:
+    """Raise a temperature until a model is half as much surer of its own bags than of others.
+
+    Parameters
+    ----------
+    temperature : float
+    inside, outside : ndarrays of shape (n_temperatures,)
+        How sure a model is of instances of bags that it has learnt from, and of others, at each of
+        `FINAL`.
+
+    Examples
+    --------
+    >>> falling = np.linspace(1.0, 0.2, len(FINAL))
+    >>> raised(1.0, falling, falling), raised(1.0, falling, falling - 0.1).__round__(2)
+    (1.0, 1.19)
+    """
+    own, others = (float(np.interp(temperature, FINAL, each)) for each in (inside, outside))
+    # Of bags with one label it is certain at any temperature.
+    if own <= others or np.isclose(own, others):
+        return temperature
+    return max(temperature, as_sure_as(0.5 * (own + others), inside))
 
 
 def as_sure_as(sure: float, sureness_at: np.ndarray) -> float:
