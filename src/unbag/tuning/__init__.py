@@ -1,7 +1,7 @@
 """Choose the settings of a model without labels of instances: by the likelihood of held-out bags.
 
-All settings of a grid are tried on one fold for a few iterations; the best third goes on for some
-more, the better half of these on all folds, and the better half of these to the end: of settings
+All settings of a grid are tried on one fold for a few iterations; the best third or so goes on for
+some more, about half of these on all folds, and the better half of these to the end: of settings
 that learn no rate of wrong labels, and of those that learn one or the other, each by themselves.
 Fits are continued, not begun again. Before that it is decided whether there is a background, and
 after it, from which probability on a class is taken to occur in a bag: of both, the likelihood of
