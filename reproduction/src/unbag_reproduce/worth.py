@@ -198,7 +198,7 @@ GUESSES: tuple[tuple[str, str, Callable[[Recorded], str], str], ...] = (
     ("Whether kernel columns are scaled", "standardised", columns, "dictionary"),
     (
         "The line search: it names backtracking, but no constants",
-        "alpha 0.3, beta 0.5, from four times the last step", line_search, "guesses",
+        "alpha 0.3, beta 0.5, beginning with four times the last step", line_search, "guesses",
     ),
     ("How SLR was fitted; when MLR counts as settled", "50 steps, as MLR has", steps_of_bound,
      "convergence"),
