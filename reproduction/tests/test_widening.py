@@ -80,7 +80,15 @@ def test_every_candidate_is_on_its_ladders():
             assert bool(neighbours(setting, variant.ladders)) == (not is_network(variant.model))
 
 
-def test_no_committed_choice_lies_at_an_end():
+#: Choices that the first page names: more epochs would take hours, and fewer dimensions were not
+#: tried.
+AT_ENDS = {
+    ("letter-carroll", "MIMLfast"): ["n_epochs"],
+    ("letter-frost", "MIMLfast"): ["n_epochs", "n_dimensions"],
+}
+
+
+def test_no_other_committed_choice_lies_at_an_end():
     """Of the rivals that have context and kernel, and of our own models."""
     titles = {method.title: key for key, method in RIVALS.methods.items()}
     with (COMMITTED / "beyond" / "beyond-rivals.csv").open(newline="") as file:
@@ -88,7 +96,8 @@ def test_no_committed_choice_lies_at_an_end():
     assert records
     for record in records:
         setting = ast.literal_eval(record["setting"])
-        assert not at_an_end(setting, RIVALS.ladders[titles[record["method"]]]), record
+        known = AT_ENDS.get((record["data"], record["method"]), [])
+        assert at_an_end(setting, RIVALS.ladders[titles[record["method"]]]) == known, record
     recorded = Recorded(COMMITTED)
     plan, _ = read_plan(COMMITTED / "beyond")
     for variant in VARIANTS.values():
