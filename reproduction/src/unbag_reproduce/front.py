@@ -335,8 +335,8 @@ def network_sources(recorded: Recorded) -> str:
         return ""
     whose = f"the network's by {', '.join(sorted(network))}" if network else "not the network's"
     return (
-        f"Sources: these figures were made by earlier versions of the code, {whose}; each page "
-        "says by which.\n"
+        f"Sources: these figures were made by earlier versions of the code, {whose}; the pages say "
+        "how many units of work, and what was checked since.\n"
     )
 
 
