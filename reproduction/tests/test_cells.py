@@ -8,9 +8,10 @@ from shutil import copytree
 import pytest
 
 from unbag_reproduce import datasets, reproduce
-from unbag_reproduce.cells import Figure, remake, units_behind
+from unbag_reproduce.cells import Figure, remake
 from unbag_reproduce.recorded import Recorded
 from unbag_reproduce.reproduce import Cell, read_plan, remake_cells
+from unbag_reproduce.rests_on import units_behind
 from unbag_reproduce.studies import STUDIES, find_study
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "results"

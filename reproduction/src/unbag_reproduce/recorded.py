@@ -11,6 +11,7 @@ from unbag.model_selection.tables import ABOUT
 
 from .ledger import Ledger, read_records
 from .reproduce import read_plan
+from .rests_on import units_shown
 from .studies import find_study
 from .tables import read_csv
 from .unit import Unit, Values
@@ -35,6 +36,7 @@ class Recorded:
         self._tables: dict[tuple[str, str], list[Values]] = {}
         self._ledgers: dict[str, Ledger] = {}
         self._units: dict[str, list[Unit]] = {}
+        self._shown: dict[str, list[Unit]] = {}
         #: What methods reach at some of their settings alone, which takes long to find.
         self.alone: dict[tuple[str, ...], list[Any]] = {}
         # Every ledger looks into the folders of all experiments.
@@ -57,6 +59,17 @@ class Recorded:
             plan, _ = read_plan(self.out / study)
             self._units[study] = find_study(study).units(plan, self.ledger(study))
         return self._units[study]
+
+    def shown(self, study: str) -> list[Unit]:
+        """Return the units of work whose results the tables of an experiment show."""
+        if study not in self._shown:
+            plan, about = read_plan(self.out / study)
+            records = [
+                (name, each) for name in about["tables"] for each in self.records(study, name)
+            ]
+            made = find_study(study)
+            self._shown[study] = units_shown(made, plan, self.ledger(study), records)
+        return self._shown[study]
 
     def records(self, study: str, table: str) -> list[Values]:
         """Return the records of a table; none if it was not made."""

@@ -4,17 +4,32 @@ import csv
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from unbag.model_selection import tables
 from unbag.model_selection.tables import Table, with_deviation
 
 from .unit import Values
 
+#: Between which corrected p-values a verdict hangs on little.
+EDGE = (0.01, 0.1)
+
 
 def read_csv(path: Path) -> list[dict[str, str]]:
     """Read the records of a table, as `Table.to_csv` writes them."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+def as_word(value: Any) -> str:
+    """Write an entry of a record as a word of the command line: whole numbers without a point.
+
+    Examples
+    --------
+    >>> as_word(50.0), as_word(0.1), as_word("MLR")
+    ('50', '0.1', 'MLR')
+    """
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def difference(ours: float | None, published: float | None) -> float | None:
@@ -100,8 +115,21 @@ def record_cell(record: Values) -> str:
 
 def judged_cell(record: Values) -> str:
     """Write the cell of a record with its verdict, if it has one."""
-    verdict = f" ({record['verdict']})" if record["verdict"] else ""
+    verdict = f" ({record['verdict']}{near_the_edge(record)})" if record["verdict"] else ""
     return f"{cell(record['ours'], record['std'])}{verdict}"
+
+
+def near_the_edge(record: Values) -> str:
+    """Write the corrected p-value of a test in brackets, where it is near the level of 0.05.
+
+    Examples
+    --------
+    >>> near_the_edge({"p_holm": 0.0482}), near_the_edge({"p_holm": 0.0001})
+    (' (p = 0.048)', '')
+    """
+    p_value = record.get("p_holm")
+    is_near = p_value is not None and EDGE[0] <= p_value <= EDGE[1]
+    return f" (p = {p_value:.2g})" if is_near else ""
 
 
 #: As `unbag.model_selection.tables.comparison_table`, with the published figures in the cells.

@@ -21,9 +21,9 @@ from unbag_reproduce.additions import (
     row_units,
 )
 from unbag_reproduce.both_ways import GIVEN, both_ways_records
-from unbag_reproduce.cells import flat, of_beyond
 from unbag_reproduce.ledger import Ledger
 from unbag_reproduce.nested import MODELS, Case, build, is_network
+from unbag_reproduce.rests_on import flat, of_beyond
 from unbag_reproduce.rivals import RIVALS
 from unbag_reproduce.statistics import holm
 from unbag_reproduce.studies import beyond
@@ -191,9 +191,27 @@ def test_without_torch_a_line_says_what_is_left_out(tmp_path, monkeypatch):
     assert set(ROWS) - set(rows) == {*left_out, *(row for row in TOLD if TOLD[row][0] == NETWORK)}
     note = accuracy.notes[-1]
     assert note.startswith(
-        "Not fitted, which needs PyTorch (`pip install 'unbag[torch]'`): network"
+        "Not fitted, which needs PyTorch (`pip install 'unbag[torch]'`) and a GPU, or `--networks` "
+        "and days: network"
     )
     assert all(row in note for row in (*left_out, *LOSSES))
+
+
+@needs_torch
+@pytest.mark.parametrize("device", ["CPU", "NVIDIA H200"])
+def test_networks_are_fitted_where_that_does_not_take_days(device, monkeypatch):
+    """On a GPU, in a first look, or where they are asked for; but those that are done are shown."""
+    monkeypatch.setattr("unbag_reproduce.networks.device_name", lambda: device)
+    has_gpu = device != "CPU"
+    data = ("letter-frost",)
+    for networks, level, are_fitted in (
+        (None, "standard", has_gpu), (None, "quick", True), (True, "standard", True),
+        (False, "standard", False), (False, "quick", False),
+    ):  # fmt: skip
+        plan = Plan(data, level, networks=networks)
+        assert bool(networks_in(beyond.units(plan, {}))) == are_fitted, plan
+    # What is fitted already is shown, and such plans are the same.
+    assert Plan(data, networks=False) == Plan(data, networks=True)
 
 
 def test_the_committee_is_the_estimator_at_its_defaults():

@@ -123,29 +123,39 @@ def units(plan: Plan, ledger: Results | None = None) -> list[Unit]:
     ]
 
 
+def best_units(
+    plan: Plan, ledger: Results, name: str, method: str, percent: float
+) -> tuple[Values, list[Unit]]:
+    """Return the setting of the best mean at a share of the bags, and its fits."""
+    settings = COMPARED[method].grids[plan.level]
+    units_of_settings = [
+        [
+            share_unit(plan, name, method, setting, percent, repeat)
+            for repeat in range(REPEATS[plan.level])
+        ]
+        for setting in settings
+    ]
+    place = best_setting([accuracies(ledger, fits) for fits in units_of_settings])
+    return settings[place], units_of_settings[place]
+
+
+def accuracies(ledger: Results, fits: Sequence[Unit]) -> list[float]:
+    """Return what some fits have reached."""
+    return [ledger[unit]["inductive_accuracy"] for unit in fits]
+
+
 def size_records(plan: Plan, ledger: Results) -> list[Values]:
     """Return the accuracy of each data set, method and share, at the best setting."""
     records = []
     for name, (method, compared), percent in product(plan.data, COMPARED.items(), PERCENTS):
-        settings = compared.grids[plan.level]
-        units_of_settings = [
-            [
-                share_unit(plan, name, method, setting, percent, repeat)
-                for repeat in range(REPEATS[plan.level])
-            ]
-            for setting in settings
-        ]
-        scores = [
-            [ledger[unit]["inductive_accuracy"] for unit in units] for units in units_of_settings
-        ]
-        place = best_setting(scores)
+        setting, fits = best_units(plan, ledger, name, method, percent)
         n_bags = len(load(name, plan.seed)[0])
         records.append(
             {
                 "data": name, "method": compared.title, "training_percent": percent,
                 "training_bags": len(random_split(n_bags, percent, 0, plan.seed)[0]),
-                "measure": "inductive accuracy", **spread(scores[place]),
-                "setting": settings[place],
+                "measure": "inductive accuracy", **spread(accuracies(ledger, fits)),
+                "setting": setting,
             }
         )  # fmt: skip
     return records
