@@ -80,6 +80,35 @@ def test_results_of_other_sources_are_marked_and_can_be_made_anew(tmp_path, monk
     assert ledger.note_on_stale([unit(), unit(4)]).startswith("Sources: 1 of 2 units of work")
 
 
+def test_work_of_these_sources_goes_before_that_of_others(tmp_path, monkeypatch):
+    """Whichever experiment has done it: each folder has its own record of the same unit."""
+    stale, fresh = {"accuracy": 1.0}, {"accuracy": 2.0}
+    for result, study in ((stale, "inductive"), (fresh, "bag-level")):
+        if result is fresh:
+            monkeypatch.setattr("unbag_reproduce.sources.fingerprint", lambda task: "other")
+        ledger = Ledger(tmp_path, study, use_stale=False)
+        with ledger.writing():
+            ledger.add(unit(), result)
+    for study in ("inductive", "bag-level", "kernel"):
+        assert Ledger(tmp_path, study)[unit()] == fresh
+
+
+def test_only_stale_work_is_forgotten_and_no_network_of_another_device(tmp_path, monkeypatch):
+    elsewhere = unit(4)
+    ledger = Ledger(tmp_path, "inductive")
+    with ledger.writing():
+        ledger.add(unit(), {"accuracy": 1.0})
+        ledger.add(elsewhere, {"accuracy": 1.0, "device": "a device that is not here"})
+    assert ledger.forget_stale([unit(), elsewhere]) == []
+    monkeypatch.setattr("unbag_reproduce.sources.fingerprint", lambda task: "other")
+    ledger = Ledger(tmp_path, "inductive")
+    assert ledger.forget_stale([unit(), elsewhere, unit(5)]) == [unit()]
+    assert unit() not in ledger
+    assert elsewhere in ledger
+    # On disk it stays.
+    assert unit() in Ledger(tmp_path, "inductive")
+
+
 @pytest.mark.parametrize(
     "ledger", sorted(COMMITTED.glob("*/units.jsonl.gz")), ids=lambda path: path.parent.name
 )

@@ -146,6 +146,29 @@ def test_tables_say_so_if_other_sources_made_their_results(tmp_path, monkeypatch
     assert anew.to_markdown() == fresh.to_markdown()
 
 
+def test_only_what_tables_show_can_be_made_anew(tmp_path, monkeypatch):
+    """The fits at the chosen settings; those that chose them stay, and the note says so."""
+    only = {"data": ["letter-frost"], "level": "quick", "out": tmp_path}
+    fresh, *_ = reproduce("inductive", methods=["sim", "dummy"], **only)
+    monkeypatch.setattr("unbag_reproduce.sources.fingerprint", lambda task: "other")
+    before = read_records(tmp_path / "inductive")
+    anew, *_ = reproduce(
+        "inductive", methods=["sim", "dummy"], redo_stale=True, only_shown=True, **only
+    )
+    after = read_records(tmp_path / "inductive")
+    assert anew.records == fresh.records
+    redone = [key for key in before if after[key]["sources"] != before[key]["sources"]]
+    shown = [record["setting"] for record in anew.records if record["method"] == "SIM"]
+    of_sim = [before[key]["unit"] for key in redone if before[key]["unit"]["method"] == "sim"]
+    assert {each["setting"]["alpha"] for each in of_sim} == {each["alpha"] for each in shown}
+    assert len(redone) == len(of_sim) + 3 < len(before)  # three folds of the dummy
+    assert f"the {len(redone)} fits that tables show are of this version" in anew.notes[-1]
+    assert f"Sources: {len(before) - len(redone)} of {len(before)} units" in anew.notes[-1]
+    # With nothing stale among them, nothing is done.
+    monkeypatch.setattr(work, "do", lambda unit: pytest.fail("done again"))
+    reproduce("inductive", methods=["sim", "dummy"], redo_stale=True, only_shown=True, **only)
+
+
 def test_tables_can_be_made_of_what_is_done_so_far(tmp_path, monkeypatch):
     """Without work: an error where nothing is finished, and tables of what is, with its gaps."""
     only = {"data": ["letter-frost"], "level": "quick", "out": tmp_path, "work": False}

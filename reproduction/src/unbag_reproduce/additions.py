@@ -2,8 +2,10 @@
 
 Settings are chosen within the training bags (`unbag_reproduce.nested`). The candidates of linear
 and kernel models were fixed before any was tried, but for those that they share with a first look;
-around what is best they are widened (`unbag_reproduce.widening`). Those of networks, and the
-networks' defaults, come from prototypes that were tried by ten folds on the same four data sets.
+around what is best they are widened (`unbag_reproduce.widening`), since the first grids had their
+best at an end. Those of networks, and the networks' defaults, come from prototypes that were tried
+by ten folds on the same four data sets. What the committee is made of was chosen by instance
+accuracies on these data sets, on other folds of the same bags.
 """
 
 from dataclasses import replace
@@ -104,7 +106,7 @@ def cases(plan: Plan, name: str) -> list[list[Case]]:
 def units(plan: Plan, ledger: Results) -> list[Unit]:
     """List the inner fits, then those of the settings that they choose; the rivals' last.
 
-    Without torch, networks are left out that nobody has fitted yet.
+    Networks that nobody has fitted yet are left out, unless they can be: see `can_fit_networks`.
     """
     told = dict(TOLD.values())
     found = [
@@ -122,11 +124,22 @@ def units(plan: Plan, ledger: Results) -> list[Unit]:
         for draws in both_ways_units(plan, ledger, name, row)
         for unit in draws
     ]
-    if find_spec("torch") is None:
+    if not can_fit_networks(plan):
         found = [unit for unit in found if not is_network(unit.method) or unit in ledger]
     # Variants share settings, and each is fitted once.
     shared = [*found, *PUBLISHED.units(plan, ledger), *RIVALS.units(plan, ledger)]
     return list(dict.fromkeys(shared))
+
+
+def can_fit_networks(plan: Plan) -> bool:
+    """Return whether networks are to be fitted here: they need torch and, but for a few, a GPU."""
+    if plan.networks is False or find_spec("torch") is None:
+        return False
+    if plan.networks or plan.level == "quick":
+        return True
+    from .networks import device_name
+
+    return device_name() != "CPU"
 
 
 def row_units(plan: Plan, ledger: Results, name: str, row: str) -> list[list[Unit]]:

@@ -33,8 +33,10 @@ def reproduce(
     output: Path | None = None,
     page: Path | None = None,
     redo_stale: bool = False,
+    only_shown: bool = False,
     work: bool = True,
     methods: list[str] | None = None,
+    networks: bool | None = None,
     n_confirmed: int | None = None,
     estimator: str | None = None,
     predictions: Path | None = None,
@@ -49,7 +51,7 @@ def reproduce(
     cell : list of str
         For "cell": an experiment and words of its tables, such as a data set and a method; where
         methods are compared, perhaps a fold.
-    data, level, seed, redo_stale, work, methods
+    data, level, seed, redo_stale, only_shown, work, methods, networks
         As in `unbag_reproduce.reproduce`.
     n_jobs : int
         Number of processes; 0 for one per core.
@@ -74,6 +76,8 @@ def reproduce(
         raise typer.BadParameter(f"{name!r} takes no arguments; got {' '.join(cell)}")
     if methods and (name not in STUDIES or not work):
         raise typer.BadParameter("--method is for the work of one experiment")
+    if only_shown and not redo_stale:
+        raise typer.BadParameter("--shown says what of --stale to do: pass --stale, too")
     if name == "list":
         titles = {each: find_study(each).title for each in STUDIES}
         messages.result(titles)
@@ -96,8 +100,8 @@ def reproduce(
         with how_to_continue(folder):
             made[each] = make_experiment(
                 each, data, level=level, seed=seed, n_jobs=n_jobs or cpu_count(), out=folder,
-                redo_stale=redo_stale, work=work, methods=methods,
-                console=None if messages.as_json else messages.console,
+                redo_stale=redo_stale, only_shown=only_shown, work=work, methods=methods,
+                networks=networks, console=None if messages.as_json else messages.console,
             )  # fmt: skip
         show_tables(made[each])
         messages.note(f"Tables and figures are in {folder / each}.")

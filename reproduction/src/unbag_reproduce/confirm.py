@@ -22,7 +22,7 @@ from unbag.model_selection.tables import ABOUT
 from unbag.model_selection.work import do_timed
 
 from . import sources
-from .ledger import Ledger
+from .ledger import Ledger, can_be_redone
 from .reproduce import COMMITTED, CONFIRMED, ROUNDING, read_plan
 from .studies import find_study
 from .unit import Unit, Values
@@ -105,7 +105,8 @@ def confirm(
     study : str
     n_units : int
         How many; drawn from those that other sources have done, if there are any, else from all.
-        Networks are not drawn: their digits depend on the device that trains them.
+        Of networks, only those that the device of this machine has trained: their digits depend
+        on it.
     out : path
         The folder of results.
     seed : int
@@ -125,7 +126,7 @@ def confirm(
     done = [
         unit
         for unit in dict.fromkeys(find_study(study).units(plan, ledger))
-        if unit in ledger and "device" not in ledger[unit] and dict(comparable(ledger[unit]))
+        if unit in ledger and can_be_redone(ledger[unit]) and dict(comparable(ledger[unit]))
     ]
     if not done:
         raise ValueError(
@@ -178,6 +179,17 @@ def same(one: Any, other: Any) -> bool:
     return one == other
 
 
+def is_by_these_sources(found: Values) -> bool:
+    """Return whether it was this version of the code that did units again.
+
+    Parameters
+    ----------
+    found : dict
+        As `Confirmation.describe` has it.
+    """
+    return all(sources.fingerprint(task) == mark for task, mark in found["sources"].items())
+
+
 def note_on_confirmation(about: Values) -> str:
     """Describe the outcome of recomputing units; empty if that was never done.
 
@@ -189,8 +201,11 @@ def note_on_confirmation(about: Values) -> str:
     found = about.get(CONFIRMED)
     if not found:
         return ""
-    by_these = all(sources.fingerprint(task) == mark for task, mark in found["sources"].items())
-    by = "by these sources" if by_these else f"by earlier ones (version {found['version']})"
+    by = (
+        "by these sources"
+        if is_by_these_sources(found)
+        else f"by earlier ones (version {found['version']})"
+    )
     n_units, digits, printed = (found[key] for key in ("units", "same_digits", "same_as_printed"))
     if digits == n_units:
         outcome = "gave the same figures, all but times, to the last digit"

@@ -12,16 +12,19 @@ tasks is renamed, its results are lost, unless `Unit.describe` still uses the ol
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 from unbag.model_selection import ledger
-from unbag.model_selection.ledger import CPU_SECONDS, ENTRIES
+from unbag.model_selection.ledger import CPU_SECONDS, ENTRIES, key_of
 
 from . import sources
 from .unit import Unit, Values
 
 #: What every record has: of which sources, as well.
 SOURCES = "sources"
+#: What results of networks say: where they were trained.
+DEVICE = "device"
 read_records: Callable[[Path], dict[str, Values]] = partial(
     ledger.read_records, entries=(*ENTRIES, SOURCES)
 )
@@ -58,10 +61,29 @@ class Ledger(ledger.Ledger):
         super().__init__(folder, others, read=read or read_records)
 
     def _counts(self, record: Values) -> bool:
-        return self.use_stale or not is_stale(record)
+        if not is_stale(record):
+            return True
+        # What these sources have done, perhaps for another experiment, is not given up for it.
+        known = self._records.get(key_of(record["unit"]))
+        return self.use_stale and (known is None or is_stale(known))
 
     def _made_by(self, description: Values) -> Values:
         return {SOURCES: sources.fingerprint(description["task"]), **super()._made_by(description)}
+
+    def forget_stale(self, units: Iterable[Unit]) -> list[Unit]:
+        """Count those of these units that other sources have done as not done; return them.
+
+        In the files they stay until they are done again. Networks that another device has trained
+        are not forgotten: here they would become others.
+        """
+        forgotten = [
+            unit
+            for unit in units
+            if unit in self and self.is_stale(unit) and can_be_redone(self[unit])
+        ]
+        for unit in forgotten:
+            del self._records[unit.key]
+        return forgotten
 
     def is_stale(self, unit: Unit) -> bool:
         """Return whether other sources than these have done a unit."""
@@ -71,15 +93,31 @@ class Ledger(ledger.Ledger):
         """Return the version of the package that has done a unit."""
         return str(self._records[unit.key]["version"])
 
-    def note_on_stale(self, units: Iterable[Unit]) -> str:
-        """Return a note on how many of these units other sources have done; empty if none."""
+    def note_on_stale(self, units: Iterable[Unit], shown: Iterable[Unit] = ()) -> str:
+        """Return a note on how many of these units other sources have done; empty if none.
+
+        Parameters
+        ----------
+        units : iterable of Unit
+        shown : iterable of Unit
+            Those whose results tables show: the others have chosen their settings.
+        """
         done = [unit for unit in units if unit in self]
         n_stale = sum(map(self.is_stale, done))
         if not n_stale:
             return ""
+        shown = [unit for unit in shown if unit in self]
+        n_shown = sum(map(self.is_stale, shown))
+        of_shown = ""
+        if shown and n_shown < n_stale:
+            of_shown = (
+                f"; of the {len(shown)} fits that tables show, {n_shown}"
+                if n_shown
+                else f"; the {len(shown)} fits that tables show are of this version"
+            )
         return (
             f"Sources: {n_stale} of {len(done)} units of work were done by an earlier version of "
-            "the code; with `--stale`, they are done again."
+            f"the code{of_shown}. With `--stale`, they are done again."
         )
 
     def cpu_seconds(self, units: Iterable[Unit]) -> tuple[float, int]:
@@ -99,3 +137,14 @@ Results = Ledger | Mapping[Unit, Values]
 def is_stale(record: Values) -> bool:
     """Return whether a record was made by other sources than these."""
     return record[SOURCES] != sources.fingerprint(record["unit"]["task"])
+
+
+def can_be_redone(result: Values) -> bool:
+    """Return whether this machine gives the same result: networks depend on what trains them."""
+    if DEVICE not in result:
+        return True
+    if find_spec("torch") is None:
+        return False
+    from .networks import device_name
+
+    return result[DEVICE] == device_name()

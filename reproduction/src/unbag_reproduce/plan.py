@@ -1,7 +1,7 @@
 """What an experiment is, how thoroughly it is made, and on which data."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Console
@@ -35,11 +35,15 @@ class Plan:
         some of SIM's. "full" has all of them. With kernels, settings far behind drop out.
     seed : int
         Of folds, draws of letters, and methods.
+    networks : bool, optional
+        Whether to fit networks, of which there are thousands; by default where there is a GPU, and
+        in a first look. Those that are fitted already are shown whatever this is.
     """
 
     data: tuple[str, ...]
     level: str = "standard"
     seed: int = 0
+    networks: bool | None = field(default=None, compare=False)
 
     @property
     def n_folds(self) -> int:

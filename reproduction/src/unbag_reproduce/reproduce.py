@@ -5,9 +5,9 @@ Or make single cells of its tables anew, and compare them with what is recorded.
 
 import ast
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -19,10 +19,11 @@ from unbag.model_selection.methods import LEVELS
 from unbag.model_selection.tables import ABOUT, Table, write_tables
 from unbag.model_selection.work import check_process_count, do, run
 
+from .busy import BusyClock
 from .comparison import measured
 from .figures import Figure
 from .ledger import Ledger
-from .plan import Plan, available
+from .plan import Plan, Study, available
 from .studies import STUDIES, find_study
 from .tables import read_csv
 from .unit import Unit, Values
@@ -47,8 +48,10 @@ def reproduce(
     n_jobs: int = 1,
     out: str | Path = "results",
     redo_stale: bool = False,
+    only_shown: bool = False,
     work: bool = True,
     methods: Sequence[str] | None = None,
+    networks: bool | None = None,
     console: Console | None = None,
 ) -> list[Table | Figure]:
     """Make one experiment, or go on with one that was interrupted; needs the extra ``figures``.
@@ -68,11 +71,17 @@ def reproduce(
     out : path
         Tables, figures and the ledger of finished work go to ``out/<name>``.
     redo_stale : bool
-        Whether to make anew what other sources of the package have made.
+        Whether to make anew what other sources of the package have made, but for networks that
+        another device has trained.
+    only_shown : bool
+        Of that, only the fits that tables show: what has chosen their settings stays. Where other
+        settings are chosen by what is new, these are fitted, too.
     work : bool
         Whether to do what is not done yet; else tables are made of what the ledger has.
     methods : list of str, optional
         Do only the units of work of these methods, as the ledger names them.
+    networks : bool, optional
+        Whether to fit networks; by default where there is a GPU, and at level "quick".
     console : rich Console, optional
         Where to show progress.
 
@@ -90,50 +99,102 @@ def reproduce(
     names = available(study.data if data is None or not study.data else data, console)
     if study.data and not names:
         raise ValueError("None of these data sets is on this machine: there is nothing to do.")
-    plan = Plan(names, level, seed)
-    ledger = Ledger(out, name, use_stale=not redo_stale)
-    n_jobs = 1 if study.timed else n_jobs
-    n_done = 0
+    plan = Plan(names, level, seed, networks)
+    ledger = Ledger(out, name)
+    clock = BusyClock()
     with ledger.writing():
-        while work and (
-            done := run(
-                some_units(study.units(plan, ledger), methods),
-                ledger, n_jobs=n_jobs, console=console, title=name,
+        n_done = (
+            do_work(
+                study, plan, ledger, redo_stale=redo_stale, only_shown=only_shown, methods=methods,
+                n_jobs=1 if study.timed else n_jobs, console=console,
             )
-        ):  # fmt: skip
-            n_done += done
-    stale = list(filter(None, [ledger.note_on_stale(study.units(plan, ledger))]))
+            if work
+            else 0
+        )  # fmt: skip
+    load = clock.load() if n_done else None
     made = study.present(plan, ledger)
     if not any(isinstance(each, Table) and each.records for each in made):
         raise ValueError(
             f"{Path(out) / name} has too few results of {name} for a table: run it without "
             "--tables."
         )
+    shown = shown_by(study, plan, ledger, made)
+    stale = list(filter(None, [ledger.note_on_stale(study.units(plan, ledger), shown)]))
     results = [
         each if isinstance(each, Figure) else replace(each, notes=[*each.notes, *stale])
         for each in made
         if isinstance(each, Figure) or each.records
     ]
-    write(results, Path(out) / name, plan, load=load_of_machine() if n_done else None)
+    write(results, Path(out) / name, plan, load)
     return results
+
+
+def do_work(
+    study: Study,
+    plan: Plan,
+    ledger: Ledger,
+    *,
+    redo_stale: bool,
+    only_shown: bool,
+    methods: Sequence[str] | None,
+    n_jobs: int,
+    console: Console | None,
+) -> int:
+    """Do what is left of an experiment, and what `reproduce` is asked to do again.
+
+    Returns
+    -------
+    int
+        The number of units of work that were done.
+    """
+    do = partial(run, ledger=ledger, n_jobs=n_jobs, console=console, title=study.name)
+
+    def do_what_is_left() -> int:
+        n_done = 0
+        while done := do(some_units(study.units(plan, ledger), methods)):
+            n_done += done
+        return n_done
+
+    units = study.units(plan, ledger)
+    check_methods(units, methods)
+    if redo_stale and not only_shown:
+        ledger.forget_stale(some_units(units, methods))
+    n_done = do_what_is_left()
+    while redo_stale and only_shown:
+        shown = shown_by(study, plan, ledger, study.present(plan, ledger))
+        forgotten = ledger.forget_stale(some_units(shown, methods))
+        if not forgotten:
+            break
+        n_done += do(forgotten) + do_what_is_left()
+    return n_done
+
+
+def shown_by(
+    study: Study, plan: Plan, ledger: Ledger, made: Sequence[Table | Figure]
+) -> list[Unit]:
+    """Return the units of work that the tables of an experiment show."""
+    # Which imports all experiments, and these import this package.
+    from .rests_on import units_shown
+
+    records = [
+        (each.name, record) for each in made if isinstance(each, Table) for record in each.records
+    ]
+    return units_shown(study, plan, ledger, records)
 
 
 def some_units(units: Sequence[Unit], methods: Sequence[str] | None) -> list[Unit]:
     """Return the units of work of some methods; of all of them, where none is named."""
-    if methods is None:
-        return list(units)
+    return [unit for unit in units if methods is None or unit.method in methods]
+
+
+def check_methods(units: Sequence[Unit], methods: Sequence[str] | None) -> None:
+    """Raise an error unless each method has a unit of work; what depends on others comes later."""
     known = dict.fromkeys(unit.method for unit in units if unit.method)
-    if unknown := [each for each in methods if each not in known]:
+    if unknown := [each for each in methods or () if each not in known]:
         raise ValueError(
             f"No unit of work has the method {unknown[0]!r}; they have "
             f"{', '.join(map(repr, known)) or 'no methods'}."
         )
-    return [unit for unit in units if unit.method in methods]
-
-
-def load_of_machine() -> float | None:
-    """Return how many programs wanted a core in the last minutes; None where nobody counts."""
-    return round(os.getloadavg()[2], 1) if hasattr(os, "getloadavg") else None
 
 
 def write(

@@ -52,6 +52,14 @@ def reproduce(
     stale: Annotated[
         bool, typer.Option("--stale", help="Recompute results of other code versions.")
     ] = False,
+    shown: Annotated[
+        bool,
+        typer.Option(
+            "--shown",
+            help="With --stale: only the fits that tables show, not those that chose their "
+            "settings.",
+        ),
+    ] = False,
     tables: Annotated[
         bool, typer.Option("--tables", help="Do no work: make tables of what is done so far.")
     ] = False,
@@ -59,6 +67,15 @@ def reproduce(
         list[str] | None,
         typer.Option(
             help="Do only the work of this method, such as 'sim'; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    networks: Annotated[
+        bool | None,
+        typer.Option(
+            "--networks/--no-networks",
+            help="Whether to fit networks, which takes days without a GPU; by default where there "
+            "is one, and with --quick.",
             show_default=False,
         ),
     ] = None,
@@ -103,6 +120,7 @@ def reproduce(
     """
     require("unbag_reproduce.command").reproduce(
         name, cell or [], data=data, level=level_of(quick, full), n_jobs=jobs, seed=seed,
-        output=output, page=page, redo_stale=stale, work=not tables, methods=method,
-        n_confirmed=confirm, estimator=estimator, predictions=predictions, folds=folds,
+        output=output, page=page, redo_stale=stale, only_shown=shown, work=not tables,
+        methods=method, networks=networks, n_confirmed=confirm, estimator=estimator,
+        predictions=predictions, folds=folds,
     )  # fmt: skip
