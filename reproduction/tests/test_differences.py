@@ -127,7 +127,7 @@ def test_a_verdict_says_what_is_near_only_beyond_the_published_settings(tmp_path
     with_ledger(tmp_path, lambda alpha: (50.5 if alpha > 1e-3 else 47.0, 10.0))
     found = findings_of(tmp_path, figure("SIM", 50.5, 50.0, tuned_by="instance accuracy"))
     verdict = judge_item(item("Table 3"), Recorded(tmp_path), [], found)
-    assert "1 of the first only at settings that the paper lacks (SIM)" in verdict.why
+    assert "1 reproduced only outside the paper's grid (SIM)" in verdict.why
 
 
 def test_a_conjecture_is_no_explanation(tmp_path):

@@ -1,12 +1,13 @@
 """The first page: what guesses are worth, what is open, and what networks reach elsewhere."""
 
 import json
-import sys
+from pathlib import Path
 
 import pytest
 
 from made_results import figure, make_results
-from unbag_reproduce import find_study, reproduce
+from unbag_reproduce import find_study, front, reproduce
+from unbag_reproduce.busy import BusyClock
 from unbag_reproduce.differences import all_findings
 from unbag_reproduce.elsewhere import KEPT, other_data_section, other_folds_section
 from unbag_reproduce.front import (
@@ -18,6 +19,7 @@ from unbag_reproduce.front import (
     new_line,
     open_points,
     six_rows,
+    sources_note,
 )
 from unbag_reproduce.page import how_timed
 from unbag_reproduce.readme import readme_table
@@ -109,13 +111,13 @@ def test_the_committee_stands_for_our_network_once_it_is_made(tmp_path):
     rows, new, readme = text_with(names[:1])
     assert "| our network (eight of one kind; today's default is a committee) |  | 70.0 |" in rows
     assert "our network: tied on MSRC v2" in rows
-    assert "A network adds between +9.0 and +9.0 points; but its defaults" in new
+    assert "A network adds +9.0 to +9.0 points; but its defaults" in new
     assert "72.0" not in readme
     rows, new, readme = text_with(names)
     assert "| our network (today's default, a committee) |  | 72.0 |  | 72.0 |" in rows
     assert "70.0" not in rows
     assert "our network: better on MSRC v2" in rows
-    assert "a committee, adds between +11.0 and +11.0 points; but it was built" in new
+    assert "a committee, adds +11.0 to +11.0 points. But what it is made of" in new
     assert "| our network, today's default: a committee |  | **72.0** |  | **72.0** |" in readme
     assert "70.0" not in readme
 
@@ -136,13 +138,14 @@ def test_what_is_open_is_counted_by_method(tmp_path):
     found = all_findings(recorded)
     text = open_points(recorded, [], found)
     assert "Of 2 figures: 1 reproduced, 0 explained, 1 open" in text
-    largest = "the largest difference is -3.0 (inductive accuracy, MSRC v2); 0 of them"
-    assert f"- **SIM**: 1 of 1 figures are open; {largest}" in text
+    largest = "the largest difference is -3.0 (inductive accuracy, MSRC v2)."
+    scatter = "0 of them within what folds and letters vary by"
+    assert f"- **SIM**: 1 of 1 figures are open, {scatter}; {largest}" in text
     assert "**MLR**" not in text
     page = front_page(recorded, [], found, picture="cells.png", pages=["- one"])
     assert "- **Reproduced.** On the four data sets that are available, 1 of 2 figures" in page
     assert "(0 of 0" not in page
-    assert "1 open, some of them in each of these tables." in page
+    assert "and 1, some in every table, are open." in page
 
 
 def test_times_say_how_they_were_taken():
@@ -153,12 +156,39 @@ def test_times_say_how_they_were_taken():
 
 
 def test_the_load_of_the_machine_is_kept_with_what_it_was_measured_for(tmp_path, monkeypatch):
-    module = sys.modules["unbag_reproduce.reproduce"]
-    monkeypatch.setattr(module, "load_of_machine", lambda: 3.5)
+    monkeypatch.setattr(BusyClock, "load", lambda clock: 3.5)
     reproduce("stability", level="quick", out=tmp_path)
-    monkeypatch.setattr(module, "load_of_machine", lambda: 9.5)
+    monkeypatch.setattr(BusyClock, "load", lambda clock: 9.5)
     reproduce("stability", level="quick", out=tmp_path, work=False)
     assert json.loads((tmp_path / "stability" / ABOUT).read_text())[LOAD] == 3.5
+
+
+def test_the_page_says_which_version_made_what_it_shows(monkeypatch):
+    """Of one experiment: all by this version, none of it, and nothing said where nothing is old."""
+    committed = Path(__file__).parents[2] / "docs" / "results"
+    monkeypatch.setattr(front, "STUDIES", ["stability"])
+    recorded = Recorded(committed)
+    n_units = len(recorded.units("stability"))
+    marks = {recorded.ledger("stability")._records[unit.key]["sources"] for unit in
+             recorded.units("stability")}  # fmt: skip
+    (mark,) = marks
+    monkeypatch.setattr("unbag_reproduce.sources.fingerprint", lambda task: mark)
+    assert sources_note(Recorded(committed)) == ""
+    monkeypatch.setattr("unbag_reproduce.sources.fingerprint", lambda task: "other")
+    said = sources_note(Recorded(committed))
+    assert said.startswith(f"Sources: {n_units} of the {n_units} fits that these pages show were ")
+    assert "drawn at random" not in said  # it was not this version that did them again
+
+
+def test_the_epochs_of_mimlfast_are_a_guess(tmp_path):
+    records = [
+        {"data": name, "method": "MIMLfast", "measure": "inductive accuracy", "ours": 50.5,
+         "gain": gain}
+        for name, gain in (("msrcv2", 2.58), ("letter-frost", 0.0))
+    ]  # fmt: skip
+    make_results(tmp_path, "wider", wider=records)
+    (found,) = guesses(Recorded(tmp_path))
+    assert found.worth == "tuned, from 3 to 1,000: MSRC v2 +2.6, Frost +0.0"
 
 
 def test_the_picture_has_every_figure(tmp_path):

@@ -139,8 +139,8 @@ def differences_page(findings: Sequence[Finding]) -> str:
             "",
             f"*Scatter*: of the {n_open} open ones that are listed, {n_scattered} are no further "
             "from the paper's than means over other folds or other draws of letters lie apart, by "
-            "a t-test each (95 %; a correction for their number would call more of them so). That "
-            "neither shows a difference nor explains it.",
+            "a t-test each (95 %, uncorrected; a correction would add more). That neither rules a "
+            "difference out nor explains it.",
             "",
             "What else is known stands in the last column: more steps than the paper has, another "
             f"tuning, settings within {TIED:g} points of the best Hamming loss that reach both "
@@ -177,8 +177,8 @@ def settings_alone_section(recorded: Recorded) -> str:
         [
             "## Rivals at some of their settings alone",
             "",
-            "The best of these settings, where they are tuned: with folds, on one draw of the "
-            "letters each. In brackets: published. Marked *: the best of all settings is among "
+            "The best of these settings on the folds that tuned them, each fold on one draw of the "
+            "letters. In brackets: published. Marked *: the best of all settings is among "
             "them.",
             "",
             f"| table | method | settings | {' | '.join(names)} |",

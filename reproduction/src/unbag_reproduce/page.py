@@ -46,7 +46,9 @@ computes any figure of any experiment again:
 {", ".join(f"[{name}](#{name})" for name in with_cells())}.
 `unbag reproduce NAME --confirm 20` does 20 finished fits again, drawn at random, and compares every
 digit but times. A line *Sources* on a page says which results were made by an earlier version of
-the code, and what became of those that were done again by this one.
+the code, and what became of those that were done again by this one. `unbag reproduce NAME --stale
+--output docs/results` does all of them again, and with `--shown` only the fits that tables show:
+what has chosen their settings stays.
 
 Letter Carroll and Letter Frost are drawn at random, and the paper's draw and folds are not known.
 
@@ -77,7 +79,7 @@ grids, but for this:
 
 The level *full* has all of it. At both, in the searches of [kernel](#kernel) and of the rivals in
 [beyond](#beyond), a setting drops out once it is {LAG:g} points behind the best, summed over the
-folds tried so far. In the 130 searches of [inductive](#inductive), [bag-level](#bag-level) and
+folds tried so far. In the 118 searches of [inductive](#inductive), [bag-level](#bag-level) and
 [distances](#distances), which tried all settings on every fold, that would change no choice: the
 one chosen in the end was never more than 20 points behind.
 """
@@ -294,7 +296,8 @@ def provenance(study: str, about: Values, recorded: Recorded) -> str:
     n_done = sum(unit in ledger for unit in units)
     kept = f"whose ledger has {n_done} of {len(units)} units of work"
     gap = f"from committed results {kept if n_done else 'without a ledger'}."
-    stale = ledger.note_on_stale(units).removeprefix("Sources: ")
+    shown = recorded.shown(study) if n_done else []
+    stale = ledger.note_on_stale(units, shown).removeprefix("Sources: ")
     notes = [gap if n_done < len(units) else "", stale, stale and note_on_confirmation(about)]
     said = " ".join(filter(None, map(str.strip, notes)))
     return f"Sources: {said}" if said else ""

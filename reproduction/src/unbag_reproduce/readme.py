@@ -34,14 +34,17 @@ TOLD = METHODS["slr"].title
 LAST = METHODS["dummy"].title
 #: What stands below the table: which figures are bold, and what networks owe to these data.
 NOTE = """\
-Bold are all figures of our own models whose settings were chosen by bag labels within the training
-folds. So bold marks neither the best of a column nor a significant difference."""
+Bold are our own models, which choose by bag labels within the training folds. So bold marks neither
+the best of a column nor a significant difference. On the letters, rivals are tuned on one draw for
+each fold. Some candidates of the kernel were first found on these folds."""
 OWING = {
     NETWORK: """\
 The network's defaults, and the candidates that its settings are chosen from, come from prototypes
 that were tried by ten folds on these same four data sets.""",
     COMMITTEE: """\
-The committee was built with these same four data sets in view, on other folds of the same bags.""",
+What the committee is made of was chosen by instance accuracies on these same four data sets, on
+other folds of the same bags; the defaults of its networks come from prototypes on the same data. So
+no figure of it here is of unseen data.""",
 }
 TABLE = re.compile(r"(<!-- results -->\n).*?(<!-- end of results -->)", re.DOTALL)
 

@@ -158,7 +158,7 @@ def of_cells(item: Item, recorded: Recorded, findings: Sequence[Finding]) -> Ver
         f"{len(found)} of {n_published} figures are there." if n_missing else "",
         f"{len(found)} figures: {counted(findings)}"
         + (
-            f"; {len(beyond)} of the first only at settings that the paper lacks "
+            f"; {len(beyond)} reproduced only outside the paper's grid "
             f"({', '.join(dict.fromkeys(cell.row for cell in beyond))})"
             if beyond
             else ""
@@ -236,7 +236,10 @@ def on_the_best(found: Sequence[Cell]) -> str:
     if not contests:
         return ""
     same = sum(bool(best(each, "ours") & best(each, "published")) for each in contests)
-    return f"The same method comes first as in the paper in {same} of {len(contests)} comparisons."
+    return (
+        f"The same method comes first as in the paper in {same} of {len(contests)} comparisons (a "
+        "table, a data set and a measure each)."
+    )
 
 
 def verdicts_section(
