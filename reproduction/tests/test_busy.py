@@ -1,22 +1,25 @@
 """How busy the machine is, for times that pages print."""
 
-from time import perf_counter
+import os
 
 import pytest
 
 from unbag_reproduce import busy
-from unbag_reproduce.busy import STATISTICS, BusyClock
+from unbag_reproduce.busy import BusyClock
 
 
-@pytest.mark.skipif(not STATISTICS.exists(), reason="only Linux counts")
-def test_work_of_this_process_is_seen():
+@pytest.mark.skipif(not hasattr(os, "sysconf"), reason="clock ticks of POSIX")
+def test_busy_cores_are_counted_while_the_clock_runs(tmp_path, monkeypatch):
+    """Two seconds of it, in which user, nice and system took three; idle time does not count."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    statistics = tmp_path / "stat"
+    monkeypatch.setattr(busy, "STATISTICS", statistics)
+    monkeypatch.setattr(busy, "perf_counter", lambda: 10.0)
+    statistics.write_text(f"cpu  {5 * ticks} {ticks} {ticks} {99 * ticks} 0 0\ncpu0 1 2 3\n")
     clock = BusyClock()
-    end = perf_counter() + 1.0
-    while perf_counter() < end:
-        pass
-    load = clock.load()
-    assert load is not None
-    assert load > 0.3
+    monkeypatch.setattr(busy, "perf_counter", lambda: 12.0)
+    statistics.write_text(f"cpu  {6 * ticks} {2 * ticks} {2 * ticks} {150 * ticks} 0 0\ncpu0 1\n")
+    assert clock.load() == 1.5
 
 
 def test_where_nobody_counts_nothing_is_said(tmp_path, monkeypatch):

@@ -47,6 +47,10 @@ def test_a_cell_that_differs_fails(run, tmp_path):
         (("inductive", "--data", "birds"), 1, "no data set 'birds'"),
         (("list", "--method", "sim"), 2, "--method is for the work of one experiment"),
         (("inductive", "--tables", "--method", "sim"), 2, "--method is for the work of one"),
+        (("inductive", "--shown"), 2, "--shown says what of --stale to do: pass --stale, too"),
+        (("page", "--stale"), 2, "--stale and --networks are for the work of experiments"),
+        (("inductive", "--stale", "--tables"), 2, "are for the work of experiments"),
+        (("beyond", "--no-networks", "--confirm", "1"), 2, "are for the work of experiments"),
     ],
 )
 def test_what_cannot_be_done_is_named(run, words, code, message):

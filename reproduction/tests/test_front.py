@@ -128,7 +128,11 @@ def test_a_rival_at_the_end_of_what_was_tried_is_named(tmp_path, context, says):
     rivals = [figure("SIM", 61.0, setting=setting), figure("SLR", 90.0, setting=setting)]
     make_results(tmp_path, "beyond", beyond_rivals=rivals)
     note = ends_note(Recorded(tmp_path))
-    assert note.endswith(" more might be better: SIM on MSRC v2 (context).") if says else not note
+    assert (
+        note.endswith("([what was tried](#beyond)): SIM on MSRC v2 (context).")
+        if says
+        else not note
+    )
 
 
 def test_what_is_open_is_counted_by_method(tmp_path):
@@ -178,6 +182,13 @@ def test_the_page_says_which_version_made_what_it_shows(monkeypatch):
     said = sources_note(Recorded(committed))
     assert said.startswith(f"Sources: {n_units} of the {n_units} fits that these pages show were ")
     assert "drawn at random" not in said  # it was not this version that did them again
+    # Where tables show none of what is old, and this version did some of it again.
+    monkeypatch.setattr(Recorded, "shown", lambda recorded, study: [])
+    monkeypatch.setattr(front, "is_by_these_sources", lambda found: True)
+    said = sources_note(Recorded(committed))
+    assert said.startswith("Sources: all 0 fits that these pages show were made by this version")
+    assert "20 finished units of work of 1 experiments, drawn at random, none of them " in said
+    assert "20 agree to the last digit." in said
 
 
 def test_the_epochs_of_mimlfast_are_a_guess(tmp_path):

@@ -109,6 +109,20 @@ def test_only_stale_work_is_forgotten_and_no_network_of_another_device(tmp_path,
     assert unit() in Ledger(tmp_path, "inductive")
 
 
+def test_a_network_of_this_device_is_forgotten(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.setattr("unbag_reproduce.networks.device_name", lambda: "a device")
+    ledger = Ledger(tmp_path, "inductive")
+    with ledger.writing():
+        ledger.add(unit(), {"accuracy": 1.0, "device": "a device"})
+        ledger.add(unit(4), {"accuracy": 1.0, "device": "another"})
+    monkeypatch.setattr("unbag_reproduce.sources.fingerprint", lambda task: "other")
+    note = ledger.note_on_stale([unit(), unit(4)])
+    assert note.endswith("they are done again, but for 1 networks of another device.")
+    # A unit that is listed twice is forgotten once.
+    assert ledger.forget_stale([unit(), unit(), unit(4)]) == [unit()]
+
+
 @pytest.mark.parametrize(
     "ledger", sorted(COMMITTED.glob("*/units.jsonl.gz")), ids=lambda path: path.parent.name
 )

@@ -86,13 +86,13 @@ LOSSES = {
     "attention pooling": Variant("network by attention", ENCODINGS, QUICK),
 }
 #: Rows of the table that are made as published.
-AS_PUBLISHED = {"published model": "mlr", "published bound, told instance labels": "slr"}
+AS_PUBLISHED = {"MLR, linear, as published": "mlr", "SLR, linear, as published": "slr"}
 PUBLISHED = Comparison(fold, some_methods(*AS_PUBLISHED.values()), tuned_by=("inductive_accuracy",))
 #: Rows of the table of accuracies, a bound below what it bounds.
 ROWS = [
-    "published model",
+    "MLR, linear, as published",
     *(row for each in VARIANTS for row in (each, *(b for b in TOLD if TOLD[b][0] == each))),
-    "published bound, told instance labels",
+    "SLR, linear, as published",
 ]
 
 
@@ -140,6 +140,15 @@ def can_fit_networks(plan: Plan) -> bool:
     from .networks import device_name
 
     return device_name() != "CPU"
+
+
+def why_no_networks(plan: Plan) -> str:
+    """Say what fitting networks would need."""
+    if plan.networks is False:
+        return "networks were not asked for"
+    if find_spec("torch") is None:
+        return "networks need PyTorch (`pip install 'unbag[torch]'`)"
+    return "without a GPU, networks take days, and need `--networks`"
 
 
 def row_units(plan: Plan, ledger: Results, name: str, row: str) -> list[list[Unit]]:

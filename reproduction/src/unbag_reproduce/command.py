@@ -65,6 +65,11 @@ def reproduce(
         For "benchmark": the estimator or the predictions to measure, or the folder to write the
         folds to.
     """
+    if only_shown and not redo_stale:
+        raise typer.BadParameter("--shown says what of --stale to do: pass --stale, too")
+    does_work = name in (*STUDIES, "all") and work and n_confirmed is None
+    if (redo_stale or networks is not None) and not does_work:
+        raise typer.BadParameter("--stale and --networks are for the work of experiments")
     if name == "benchmark":
         if seed:
             raise typer.BadParameter("'benchmark' has fixed folds: omit --seed")
@@ -76,8 +81,6 @@ def reproduce(
         raise typer.BadParameter(f"{name!r} takes no arguments; got {' '.join(cell)}")
     if methods and (name not in STUDIES or not work):
         raise typer.BadParameter("--method is for the work of one experiment")
-    if only_shown and not redo_stale:
-        raise typer.BadParameter("--shown says what of --stale to do: pass --stale, too")
     if name == "list":
         titles = {each: find_study(each).title for each in STUDIES}
         messages.result(titles)

@@ -23,6 +23,7 @@ from unbag.model_selection.work import do_timed
 
 from . import sources
 from .ledger import Ledger, can_be_redone
+from .nested import is_network
 from .reproduce import COMMITTED, CONFIRMED, ROUNDING, read_plan
 from .studies import find_study
 from .unit import Unit, Values
@@ -83,6 +84,7 @@ class Confirmation:
         return {
             "units": len(self.units), "same_digits": len(self.units) - len(changed),
             "same_as_printed": len(self.units) - len(visible),
+            "networks": sum(is_network(unit.method) for unit in self.units),
             CPU_SECONDS: round(self.cpu_seconds, 1), "version": __version__,
             "sources": {task: sources.fingerprint(task) for task in tasks},
         }  # fmt: skip

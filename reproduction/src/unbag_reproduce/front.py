@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from unbag._version import __version__
 from unbag.model_selection.methods import METHODS
 
 from .additions import COMMITTEE, NETWORK, OURS, TOLD
@@ -41,7 +40,7 @@ from .worth import MLR, SHORT, SLR, guesses_section
 #: The picture of the first page.
 PICTURE = "cells"
 RIVALS = tuple(METHODS[name].title for name in ("sim", "mimlfast", "lsbcmm"))
-NOISY_OR = "noisy-or of the softmax"
+NOISY_OR, UNKNOWN_SETS = "noisy-or of the softmax", "label sets unknown"
 SHORTCUTS = ("Figure 10", "Figure 11", "Figure 12")
 MISSING = """\
 Three of the paper's seven data sets are not available: HJA bird with its original labels, VOC 2012
@@ -129,8 +128,8 @@ def reproduced_line(recorded: Recorded, findings: Sequence[Finding]) -> str:
     first = on_the_best([each.cell for each in findings])
     return (
         f"On the four data sets that are available, {n_near} of {len(findings)} figures of Tables "
-        f"3 to 8 are within {NEAR:g} points of the paper's, a tolerance that we chose: {n_model} "
-        f"of {len(of_model)} for MLR and SLR, kernels included{of_headline}"
+        f"3 to 8 are within {NEAR:g} points of the paper's, a tolerance that we chose. Among "
+        f"them: {n_model} of {len(of_model)} of MLR and SLR, kernels included{of_headline}"
         f"{accuracy_share(findings)}{dummy_share(findings)}. Of the rest, {n_explained} have a "
         f"known cause, and {n_open}{in_every_table(findings)} are open. "
         f"{leading_line(recorded)}{first}{as_printed}"
@@ -144,7 +143,7 @@ def accuracy_share(findings: Sequence[Finding]) -> str:
         for each in findings
         if each.cell.measure.endswith("accuracy") and each.cell.row != LAST
     ]
-    return f", {sum(found)} of {len(found)} for accuracies but the dummy's" if found else ""
+    return f"; {sum(found)} of {len(found)} accuracies, without the dummy's" if found else ""
 
 
 def leading_line(recorded: Recorded) -> str:
@@ -167,7 +166,7 @@ def leading_line(recorded: Recorded) -> str:
 def dummy_share(findings: Sequence[Finding]) -> str:
     """Say how many figures are those of a constant answer, which are easily reproduced."""
     found = [each.status == REPRODUCED for each in findings if each.cell.row == LAST]
-    return f", {sum(found)} of {len(found)} for the dummy" if found else ""
+    return f"; {sum(found)} of {len(found)} of the dummy" if found else ""
 
 
 def in_every_table(findings: Sequence[Finding]) -> str:
@@ -219,15 +218,15 @@ def new_line(recorded: Recorded) -> str:
         said += f" {ADDS[row].format(gained(network))}{other_data_line(recorded, row)}"
     if network and is_tied_with_noisy_or(recorded):
         said += (
-            " Networks of one kind that learn by a noisy-or loss instead of the exact likelihood "
-            f"are {noisy_or_gaps(recorded)} points behind, which no test tells from nothing: that "
-            "networks gain so much is not shown to be due to exact inference."
+            f" Networks of one kind change by {noisy_or_gaps(recorded)} points if they learn by a "
+            "noisy-or loss instead of the exact likelihood, which no test tells from nothing: so "
+            "it is not shown that what networks gain is due to exact inference."
         )
     return said
 
 
 def on_own_kernel(recorded: Recorded, kernel: dict[str, Values]) -> str:
-    """Say how far our kernel is above our own K-MLR, which has the same gap to the paper."""
+    """Say how far our kernel is above our own K-MLR, rather than the paper's."""
     own = {
         each["data"]: each["ours"]
         for each in recorded.records("kernel", "kernel")
@@ -238,10 +237,10 @@ def on_own_kernel(recorded: Recorded, kernel: dict[str, Values]) -> str:
 
 
 def noisy_or_gaps(recorded: Recorded) -> str:
-    """Write how far a noisy-or loss is behind the exact one, from the least to the most."""
-    where = {"study": "beyond", "table": "beyond-losses", "loss": NOISY_OR}
-    gaps = [-each["difference"] for each in recorded.find(where)]
-    return f"{min(gaps):.1f} to {max(gaps):.1f}"
+    """Write by how much a noisy-or loss differs from the exact one, from the least to the most."""
+    where = {"study": "beyond", "table": "beyond-losses", "loss": NOISY_OR, "measure": UNKNOWN_SETS}
+    gaps = [each["difference"] for each in recorded.find(where)]
+    return f"{min(gaps):+.1f} to {max(gaps):+.1f}"
 
 
 #: What networks add, and what they owe to these data, by the row that is shown.
@@ -385,7 +384,7 @@ def sources_note(recorded: Recorded) -> str:
         "versions of the code"
         if n_shown
         else f"all {len(shown):,} fits that these pages show were made by this version of the "
-        f"code, {__version__}; of those that chose their settings, some by earlier ones"
+        "code; of those that chose their settings, some by earlier ones"
     )
     return f"Sources: {made}.{again_note(recorded, studies)}\n"
 
@@ -400,14 +399,16 @@ def again_note(recorded: Recorded, studies: Sequence[str]) -> str:
     ]
     if not confirmed:
         return ""
-    n_units, n_same, n_printed = (
-        sum(found[key] for found in confirmed)
-        for key in ("units", "same_digits", "same_as_printed")
+    n_units, n_same, n_printed, n_networks = (
+        sum(found.get(key, 0) for found in confirmed)
+        for key in ("units", "same_digits", "same_as_printed", "networks")
     )
     others = f", {n_printed - n_same} others as printed" if n_printed > n_same else ""
+    differ = f", {n_units - n_printed} differ" if n_units > n_printed else ""
     return (
-        f" {n_units} finished units of work of {len(confirmed)} experiments, drawn at random, none "
-        f"of them a network, were done again: {n_same} agree to the last digit{others}."
+        f" {n_units} finished units of work of {len(confirmed)} experiments, drawn at random, "
+        f"{n_networks or 'none'} of them networks, were done again: {n_same} agree to the last "
+        f"digit{others}{differ}."
     )
 
 
@@ -452,8 +453,8 @@ def ends_note(recorded: Recorded) -> str:
     if not found:
         return ""
     return (
-        " The best setting of a rival lies at an end of its grid, and more might be better: "
-        f"{'; '.join(found)}."
+        " The best setting of a rival lies at an end of its grid, and more might be better ([what "
+        f"was tried](#beyond)): {'; '.join(found)}."
     )
 
 
@@ -465,7 +466,8 @@ def tests_note(recorded: Recorded) -> str:
         by_word: dict[str, list[str]] = {}
         for each in found:
             if each["verdict"]:
-                name = f"{SHORT[each['data']]}{near_the_edge(each)}"
+                edge = near_the_edge(each)
+                name = SHORT[each["data"]] + (f" ({edge})" if edge else "")
                 by_word.setdefault(each["verdict"], []).append(name)
         listed = "; ".join(f"{word} on {', '.join(names)}" for word, names in by_word.items())
         if listed:

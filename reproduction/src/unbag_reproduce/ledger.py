@@ -78,7 +78,7 @@ class Ledger(ledger.Ledger):
         """
         forgotten = [
             unit
-            for unit in units
+            for unit in dict.fromkeys(units)
             if unit in self and self.is_stale(unit) and can_be_redone(self[unit])
         ]
         for unit in forgotten:
@@ -103,9 +103,12 @@ class Ledger(ledger.Ledger):
             Those whose results tables show: the others have chosen their settings.
         """
         done = [unit for unit in units if unit in self]
-        n_stale = sum(map(self.is_stale, done))
+        stale = [unit for unit in done if self.is_stale(unit)]
+        n_stale = len(stale)
         if not n_stale:
             return ""
+        n_elsewhere = sum(not can_be_redone(self[unit]) for unit in stale)
+        but = f", but for {n_elsewhere} networks of another device" if n_elsewhere else ""
         shown = [unit for unit in shown if unit in self]
         n_shown = sum(map(self.is_stale, shown))
         of_shown = ""
@@ -117,7 +120,7 @@ class Ledger(ledger.Ledger):
             )
         return (
             f"Sources: {n_stale} of {len(done)} units of work were done by an earlier version of "
-            f"the code{of_shown}. With `--stale`, they are done again."
+            f"the code{of_shown}. With `--stale`, they are done again{but}."
         )
 
     def cpu_seconds(self, units: Iterable[Unit]) -> tuple[float, int]:

@@ -47,8 +47,8 @@ computes any figure of any experiment again:
 `unbag reproduce NAME --confirm 20` does 20 finished fits again, drawn at random, and compares every
 digit but times. A line *Sources* on a page says which results were made by an earlier version of
 the code, and what became of those that were done again by this one. `unbag reproduce NAME --stale
---output docs/results` does all of them again, and with `--shown` only the fits that tables show:
-what has chosen their settings stays.
+--output docs/results` does them again, but for networks that another device has trained, and with
+`--shown` only the fits that tables show: what has chosen their settings stays.
 
 Letter Carroll and Letter Frost are drawn at random, and the paper's draw and folds are not known.
 

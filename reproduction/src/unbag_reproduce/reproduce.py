@@ -19,10 +19,12 @@ from unbag.model_selection.methods import LEVELS
 from unbag.model_selection.tables import ABOUT, Table, write_tables
 from unbag.model_selection.work import check_process_count, do, run
 
+from .additions import can_fit_networks
 from .busy import BusyClock
 from .comparison import measured
 from .figures import Figure
 from .ledger import Ledger
+from .nested import is_network
 from .plan import Plan, Study, available
 from .studies import STUDIES, find_study
 from .tables import read_csv
@@ -111,7 +113,7 @@ def reproduce(
             if work
             else 0
         )  # fmt: skip
-    load = clock.load() if n_done else None
+    load = clock.load()
     made = study.present(plan, ledger)
     if not any(isinstance(each, Table) and each.records for each in made):
         raise ValueError(
@@ -125,7 +127,7 @@ def reproduce(
         for each in made
         if isinstance(each, Figure) or each.records
     ]
-    write(results, Path(out) / name, plan, load)
+    write(results, Path(out) / name, plan, loads=[load] if n_done else [])
     return results
 
 
@@ -147,25 +149,29 @@ def do_work(
     int
         The number of units of work that were done.
     """
-    do = partial(run, ledger=ledger, n_jobs=n_jobs, console=console, title=study.name)
+    run_units = partial(run, ledger=ledger, n_jobs=n_jobs, console=console, title=study.name)
+    check_methods(study.units(plan, ledger), methods)
 
     def do_what_is_left() -> int:
         n_done = 0
-        while done := do(some_units(study.units(plan, ledger), methods)):
+        while done := run_units(some_units(study.units(plan, ledger), methods)):
             n_done += done
         return n_done
 
-    units = study.units(plan, ledger)
-    check_methods(units, methods)
-    if redo_stale and not only_shown:
-        ledger.forget_stale(some_units(units, methods))
+    def forget_stale() -> list[Unit]:
+        units = (
+            shown_by(study, plan, ledger, study.present(plan, ledger))
+            if only_shown
+            else study.units(plan, ledger)
+        )
+        # Networks that are not to be fitted here stay as they are.
+        kept = [unit for unit in units if not is_network(unit.method) or can_fit_networks(plan)]
+        return ledger.forget_stale(some_units(kept, methods))
+
     n_done = do_what_is_left()
-    while redo_stale and only_shown:
-        shown = shown_by(study, plan, ledger, study.present(plan, ledger))
-        forgotten = ledger.forget_stale(some_units(shown, methods))
-        if not forgotten:
-            break
-        n_done += do(forgotten) + do_what_is_left()
+    # What is new may choose other settings, whose fits are stale in turn.
+    while redo_stale and (forgotten := forget_stale()):
+        n_done += run_units(forgotten) + do_what_is_left()
     return n_done
 
 
@@ -198,11 +204,15 @@ def check_methods(units: Sequence[Unit], methods: Sequence[str] | None) -> None:
 
 
 def write(
-    results: Sequence[Table | Figure], folder: Path, plan: Plan, load: float | None = None
+    results: Sequence[Table | Figure],
+    folder: Path,
+    plan: Plan,
+    loads: Sequence[float | None] = (),
 ) -> None:
     """Write tables as Markdown and CSV, figures as PNG and SVG, and how they were made.
 
-    `load` is that of the machine while the work was done, if any was; else what was kept stays.
+    `loads` has the load of the machine while work was done, None if it is not known; empty if none
+    was done: then what was kept stays.
     """
     make_folder(folder)
     for each in results:
@@ -217,7 +227,7 @@ def write(
         before, kept = read_plan(folder)
         if before == plan:
             about |= {key: kept[key] for key in (CONFIRMED, LOAD) if key in kept}
-    if load is not None:
+    for load in loads:
         about[LOAD] = load
     write_tables(tables, folder, about)
 

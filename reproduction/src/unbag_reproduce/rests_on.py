@@ -44,8 +44,11 @@ def flat(rows: list[list[Unit]]) -> list[Unit]:
 
 
 def key_of(title: str, titles: Mapping[str, str]) -> str:
-    """Return the key of a title."""
-    return next(key for key, each in titles.items() if each == title)
+    """Return the first key of a title; raise a KeyError if none has it."""
+    for key, each in titles.items():
+        if each == title:
+            return key
+    raise KeyError(title)
 
 
 def of_guesses(plan: Plan, ledger: Results, table: str, record: Values) -> list[Unit]:
@@ -71,13 +74,15 @@ def of_convergence(plan: Plan, ledger: Results, table: str, record: Values) -> l
 def of_training_size(plan: Plan, ledger: Results, table: str, record: Values) -> list[Unit]:
     """Return the fits to a share of the bags; what is read off the curves rests on all of them."""
     titles = {key: each.title for key, each in training_size.COMPARED.items()}
-    points = (
-        [(key_of(record["method"], titles), int(record["training_percent"]))]
-        if "training_percent" in record
-        else product(titles, training_size.PERCENTS)
-    )
+    if "training_percent" in record:
+        of = key_of(record["method"], titles), setting_of(record), int(record["training_percent"])
+        repeats = range(training_size.REPEATS[plan.level])
+        return [training_size.share_unit(plan, record["data"], *of, each) for each in repeats]
     return flat(
-        [training_size.best_units(plan, ledger, record["data"], *point)[1] for point in points]
+        [
+            training_size.best_units(plan, ledger, record["data"], *point)[1]
+            for point in product(titles, training_size.PERCENTS)
+        ]
     )
 
 
@@ -205,7 +210,7 @@ def of_partitions(plan: Plan, ledger: Results, table: str, record: Values) -> li
 
 def of_wider(plan: Plan, ledger: Results, table: str, record: Values) -> list[Unit]:
     """Return the fits at the setting of a wider grid."""
-    measure = next(each for each in wider.WIDER if words(each) == record["measure"])
+    measure = key_of(record["measure"], {each: words(each) for each in wider.WIDER})
     method = key_of(record["method"], TITLES)
     return flat(wider.WIDER[measure].units_of(plan, record["data"], method, setting_of(record)))
 
@@ -257,11 +262,15 @@ def setting_of(record: Values) -> Values:
 def units_shown(
     study: Study, plan: Plan, ledger: Results, records: Iterable[tuple[str, Values]]
 ) -> list[Unit]:
-    """Return the units of work that tables show, given their records with the names of tables."""
-    return list(
-        dict.fromkeys(
-            unit
-            for table, record in records
-            for unit in units_behind(study, plan, ledger, table, record)
-        )
-    )
+    """Return the units of work that tables show, given their records with the names of tables.
+
+    What is not known any more of records of another version, or where a ledger has gaps, is left
+    out.
+    """
+    found: dict[Unit, None] = {}
+    for table, record in records:
+        try:
+            found |= dict.fromkeys(units_behind(study, plan, ledger, table, record))
+        except KeyError:
+            continue
+    return list(found)

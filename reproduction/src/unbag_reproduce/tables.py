@@ -11,7 +11,7 @@ from unbag.model_selection.tables import Table, with_deviation
 
 from .unit import Values
 
-#: Between which corrected p-values a verdict hangs on little.
+#: Corrected p-values that are close to the level of 0.05, on either side.
 EDGE = (0.01, 0.1)
 
 
@@ -115,21 +115,22 @@ def record_cell(record: Values) -> str:
 
 def judged_cell(record: Values) -> str:
     """Write the cell of a record with its verdict, if it has one."""
-    verdict = f" ({record['verdict']}{near_the_edge(record)})" if record["verdict"] else ""
+    words = ", ".join(filter(None, [record["verdict"], near_the_edge(record)]))
+    verdict = f" ({words})" if record["verdict"] else ""
     return f"{cell(record['ours'], record['std'])}{verdict}"
 
 
 def near_the_edge(record: Values) -> str:
-    """Write the corrected p-value of a test in brackets, where it is near the level of 0.05.
+    """Write the corrected p-value of a test, where it is near the level of 0.05.
 
     Examples
     --------
     >>> near_the_edge({"p_holm": 0.0482}), near_the_edge({"p_holm": 0.0001})
-    (' (p = 0.048)', '')
+    ('p = 0.048', '')
     """
     p_value = record.get("p_holm")
     is_near = p_value is not None and EDGE[0] <= p_value <= EDGE[1]
-    return f" (p = {p_value:.2g})" if is_near else ""
+    return f"p = {p_value:.2g}" if is_near else ""
 
 
 #: As `unbag.model_selection.tables.comparison_table`, with the published figures in the cells.

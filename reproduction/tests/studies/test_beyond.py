@@ -191,8 +191,7 @@ def test_without_torch_a_line_says_what_is_left_out(tmp_path, monkeypatch):
     assert set(ROWS) - set(rows) == {*left_out, *(row for row in TOLD if TOLD[row][0] == NETWORK)}
     note = accuracy.notes[-1]
     assert note.startswith(
-        "Not fitted, which needs PyTorch (`pip install 'unbag[torch]'`) and a GPU, or `--networks` "
-        "and days: network"
+        "Not fitted: networks need PyTorch (`pip install 'unbag[torch]'`): network"
     )
     assert all(row in note for row in (*left_out, *LOSSES))
 
