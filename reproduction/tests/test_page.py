@@ -286,7 +286,7 @@ def test_the_readme_has_the_published_kernel_version_and_says_what_is_bold():
     assert bold == [OURS[row] for row in shown]
     assert all(rows[f"| {title}"].count("**") == 2 * len(DATA) for title in bold)
     committed = TABLE.search((REPOSITORY / "README.md").read_text())[0]
-    assert "Bold are all figures of our own models" in committed
+    assert "Bold are our own models" in committed
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from unbag_reproduce import STUDIES, find_study
+from unbag_reproduce import STUDIES, find_study, published_figure
+from unbag_reproduce.front import KNOWN
 from unbag_reproduce.recorded import Recorded
 from unbag_reproduce.studies.convergence import END_TITLE
 
@@ -56,16 +57,22 @@ def searches_miss_hja():
     away = {}
     for record in records:
         away.setdefault(record["search"], []).append(abs(record["difference"]))
-    return len(away) > 5 and all(max(each) > 1 for each in away.values())
+    return len(away) == 7 and all(max(each) > 1 for each in away.values())
 
 
 def other_scalings_lose():
-    records = RECORDED.find({"study": "guesses", "table": "guesses-scaling", "method": "MLR"})
+    records = RECORDED.find({"study": "guesses", "table": "guesses-scaling"})
     others = [each for each in records if each["scaling"] != "standardised"]
-    rivals = {name: accuracy(name, "LSB-CMM") for name in DATA}
-    return len(others) == 8 and all(
-        each["difference"] < -10 and each["ours"] < rivals[each["data"]] for each in others
-    )
+    return len(others) == 16 and all(each["difference"] < -10 for each in others)
+
+
+def nearer_from_one():
+    def gaps(search):
+        place = {"study": "guesses", "table": "guesses-search", "method": "MLR", "search": search}
+        return {each["data"]: abs(each["difference"]) for each in RECORDED.find(place)}
+
+    ours, book = gaps("alpha 0.3, beta 0.5"), gaps("alpha 0.3, beta 0.5, start 1")
+    return len(ours) == 4 and sum(book[name] < gap for name, gap in ours.items()) == 3
 
 
 def likelihood(data, steps):
@@ -201,8 +208,9 @@ def come_out_as_missed():
 MEASURED = {
     "with 200 steps both come within a point of them": more_steps_come_near,
     "On the letters 200 steps change a point at most": more_steps_on_letters,
-    "No line search of the book that the paper cites": searches_miss_hja,
-    "With 50 gradient steps, neither the paper's figures": other_scalings_lose,
+    "None of the seven line searches that were tried": searches_miss_hja,
+    "With alpha 0.3 and beta 0.5, but started at 1": nearer_from_one,
+    "With 50 gradient steps on features as they are": other_scalings_lose,
     "In ours it has gone about four fifths of the way": four_fifths,
     "On the letters it costs accuracy, up to 8 points": lost_at_the_end,
     "HJA has ten instances for each weight": instances_per_weight,
@@ -247,3 +255,17 @@ def test_what_is_quoted_is_what_committed_results_say(sentence):
     everything = " ".join(" ".join(find_study(name).remarks.split()) for name in STUDIES)
     assert sentence in everything
     assert MEASURED[sentence]()
+
+
+def test_what_the_first_page_says_of_hja_is_what_committed_results_say():
+    """`unbag_reproduce.front.KNOWN`: near after 100 steps, and not after 50."""
+    assert "within 1.5 points after 100 steps" in KNOWN["MLR"]
+    assert KNOWN["SLR"] == " On HJA the same holds as for MLR."
+    for method in ("MLR", "SLR"):
+        found = published_figure("inductive", "accuracy", "hja-union", method.lower())["mean"]
+        place = {"study": "convergence", "table": "convergence-accuracy", "data": "hja-union"}
+        gaps = {
+            each["steps"]: abs(each["ours"] - found)
+            for each in RECORDED.find({**place, "method": method})
+        }
+        assert gaps[100.0] <= 1.5 < gaps[50.0]

@@ -85,7 +85,8 @@ def test_races_choose_what_whole_searches_have_chosen(study):
 
 
 def test_the_page_says_how_far_behind_the_best_have_been():
-    behind = []
+    # Some searches are shared by several tables.
+    behind = {}
     for study in WHOLE:
         plan, ledger, whole, searches = whole_searches(study)
         for name, method, measure in searches:
@@ -94,8 +95,9 @@ def test_the_page_says_how_far_behind_the_best_have_been():
             sign = 1 if HIGHER_IS_BETTER[measure] else -1
             sums = sign * np.array([measured(ledger, each, measure).ravel() for each in units])
             sums = sums.cumsum(axis=1)
-            behind.append((sums.max(axis=0) - sums[sums[:, -1].argmax()]).max())
-    assert max(behind) < LAG
+            lag = (sums.max(axis=0) - sums[sums[:, -1].argmax()]).max()
+            behind[whole.task, name, method, measure] = lag
+    assert max(behind.values()) < LAG
     text = " ".join(APPENDIX.split())
     assert f"In the {len(behind)} searches of" in text
-    assert f"was never more than {max(behind):.0f} points behind" in text
+    assert f"was never more than {max(behind.values()):.0f} points behind" in text

@@ -1,7 +1,7 @@
 """What happens to impossible and intractable bags, held against inference on relaxed label sets."""
 
 import pickle
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
@@ -152,20 +152,21 @@ def test_every_bag_can_be_annotated():
 @pytest.mark.slow
 def test_annotating_is_linear_in_intractable_bags(rng):
     """As many bags again take about as long again; one by one, the time was quadratic."""
-    X = rng.normal(size=(1200, 2))
+    X = rng.normal(size=(600, 2))
     model = ORLogisticRegression(max_iter=1).fit(X[:90], np.arange(90) // 3)
     seconds = {}
-    for n_bags in (20, 40):
+    for n_bags in (10, 20):
         bags = Bags(X[: 30 * n_bags], 30 * np.arange(n_bags + 1))
         y = np.ones((n_bags, 30), dtype=int)
         times = []
         for _ in range(2):
-            start = perf_counter()
+            # Of this process: other work on the machine does not count.
+            start = process_time()
             with pytest.warns(IntractableBagWarning, match=f"{n_bags} bags"):
                 model.annotate_proba(bags, y)
-            times.append(perf_counter() - start)
+            times.append(process_time() - start)
         seconds[n_bags] = min(times)
-    assert seconds[40] < 3 * seconds[20]
+    assert seconds[20] < 3 * seconds[10]
 
 
 def test_a_problem_does_not_change_with_the_arrays_it_was_made_of(rng):

@@ -160,7 +160,6 @@ def remake(study_name: str, words: list[str], *, out: str | Path = COMMITTED) ->
     study = find_study(study_name)
     folder = Path(out) / study_name
     plan, about = read_plan(folder)
-    ledger = Ledger(out, study_name)
     compared = {} if study.comparison is None else study.comparison.methods
     titles = {
         **{key: each.title for key, each in METHODS.items()},
@@ -186,6 +185,7 @@ def remake(study_name: str, words: list[str], *, out: str | Path = COMMITTED) ->
     if names:
         plan = replace(plan, data=tuple(name for name in plan.data if name in names))
         records = [each for each in records if each[2].get("data") in names]
+    ledger = Ledger(out, study_name)
     units = dict.fromkeys(
         unit
         for table, _, record in found

@@ -535,7 +535,7 @@ KNOWN = {
     "50.",
     "SLR": " On HJA the same holds as for MLR.",
     "SIM": " It has no published code.",
-    "MIMLfast": " The solver is ours, and its grid is sampled.",
+    "MIMLfast": " The solver is ours, its grid is sampled, and its epochs are a guess.",
     "LSB-CMM": " The inference is ours.",
     "MIMLNN": " No distance between bags that we tried gives its figures on the letters "
     "([distances](#distances)).",
