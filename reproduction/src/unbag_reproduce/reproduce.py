@@ -165,8 +165,10 @@ def do_work(
             else study.units(plan, ledger)
         )
         # Networks that are not to be fitted here stay as they are.
-        kept = [unit for unit in units if not is_network(unit.method) or can_fit_networks(plan)]
-        return ledger.forget_stale(some_units(kept, methods))
+        fitted_here = [
+            unit for unit in units if not is_network(unit.method) or can_fit_networks(plan)
+        ]
+        return ledger.forget_stale(some_units(fitted_here, methods))
 
     n_done = do_what_is_left()
     # What is new may choose other settings, whose fits are stale in turn.

@@ -112,7 +112,11 @@ def as_in_the_book(recorded: Recorded) -> list[str]:
     counts = []
     for title in ("alpha 0.3, beta 0.5, start 1", "alpha 0.3, beta 0.5"):
         where = {"study": "guesses", "table": "guesses-search", "method": MLR, "search": title}
-        gaps = [each["difference"] for each in recorded.find(where) if each.get("difference")]
+        gaps = [
+            each["difference"]
+            for each in recorded.find(where)
+            if each.get("difference") is not None
+        ]
         counts.append((sum(abs(gap) <= NEAR for gap in gaps), len(gaps)))
     if not all(n_all for _, n_all in counts):
         return []
