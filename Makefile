@@ -11,23 +11,21 @@ CONSTRAINTS := constraints.txt
 # some of another's. Threads within them would wait for each other, spinning: fits of torch took six
 # times as long.
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --dist worksteal
-ELSEWHERE := a_folder_for_temporary_files_whose_name_is_longer_than_that_of_most
-RUN_ELSEWHERE = TMPDIR=$(CURDIR)/build/$(ELSEWHERE) COLUMNS=60 LANG=C
+IMPORTS_TORCH := "^(import|from) (torch|triton)\b"
 # pip would compile every module that it installs. A third of them are imported, and compiled then;
 # where Python is told to keep nothing of that, every process would compile them anew.
 unexport PYTHONDONTWRITEBYTECODE
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c $(CONSTRAINTS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev install-extras demo test test-reproduction test-slow test-elsewhere test-together test-wheel test-all fuzz test-fuzz bench docs lint format clean
+.PHONY: help install install-dev install-extras demo test test-reproduction test-slow test-rest test-wheel test-all fuzz test-fuzz bench docs lint format clean
 
 help:
 	@echo "make demo       learn to read digits from bags of digits"
 	@echo "make test       run linters, import rules, tests, and the examples in the documentation"
 	@echo "make test-reproduction  run the tests of reproduction/, the paper's experiments"
 	@echo "make test-slow  run the tests that take longest, with every extra installed"
-	@echo "make test-elsewhere  run the tests of commands with other folders, widths and languages"
-	@echo "make test-together  run the tests of the four above at once, in less time, as .ci/run does"
+	@echo "make test-rest  run all that make test leaves out, as .ci/run does"
 	@echo "make test-all   run the tests on Python 3.11, 3.12 and 3.13, where this machine has them,"
 	@echo "                and on 3.11 with the oldest libraries allowed; with a new seed, or UNBAG_SEED"
 	@echo "make test-wheel install the package as people do on each of these Pythons, and try it"
@@ -69,25 +67,16 @@ demo: $(DEMO_INSTALLED)
 	@echo "Reading digits from bags of digits ..."
 	@$(BIN)/unbag demo
 
-# Whether torch is there is asked before anything else is done, and can be said instead.
-lint: HAS_TORCH ?= $(shell $(BIN)/python -c "import importlib.util as u; print(u.find_spec('torch') and 1 or '')")
 lint: $(INSTALLED)
 	@echo "Checking style ..."
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@if [ "$(HAS_TORCH)" ]; then \
-		echo "Checking types ..."; \
-		$(BIN)/basedpyright --pythonpath $(BIN)/python; \
-	else \
-		echo "Checking types, but of what imports torch, which is not installed ..."; \
-		$(BIN)/basedpyright --pythonpath $(BIN)/python \
-			$$(grep -rLE "^(import|from) (torch|triton)\b" src/unbag reproduction/src --include="*.py"); \
-	fi
+	@echo "Checking types, but of what imports torch, which is not installed with the rest ..."
+	@$(BIN)/basedpyright --pythonpath $(BIN)/python $$(grep -rLE $(IMPORTS_TORCH) src/unbag reproduction/src --include="*.py")
 
-test: TESTS ?= tests src
 test: lint
 	@echo "Running the tests ..."
-	@$(PYTEST) $(TESTS)
+	@$(PYTEST) tests src
 
 test-reproduction: $(INSTALLED)
 	@echo "Running the tests of the paper's experiments ..."
@@ -97,21 +86,13 @@ test-slow: $(EXTRAS_INSTALLED)
 	@echo "Running the slow tests ..."
 	@$(PYTEST) -m slow
 
-# As on another machine: what commands print must not decide whether a test passes.
-test-elsewhere: $(INSTALLED)
-	@echo "Running the tests of commands and reports in a narrow terminal, without a language ..."
-	@mkdir -p build/$(ELSEWHERE)
-	@$(RUN_ELSEWHERE) $(PYTEST) tests/cli tests/report
-	@rm -r build/$(ELSEWHERE)
-
-# Each run of pytest imports everything in every process, and has an end at which one of them is
-# left alone with the last test. The folder is not TMPDIR here: processes would wait for each other
-# on sockets in it, whose names may not be so long.
-test-together: $(EXTRAS_INSTALLED)
-	@echo "Running all tests, in a narrow terminal, without a language ..."
-	@mkdir -p build
-	@COLUMNS=60 LANG=C $(MAKE) test TESTS='-m "" --basetemp=build/$(ELSEWHERE)'
-	@rm -rf build/$(ELSEWHERE)
+# All that `make test` leaves out, in one run of pytest: each run imports everything in every process,
+# and has an end at which one of them is left alone with the last test.
+test-rest: $(EXTRAS_INSTALLED)
+	@echo "Checking types of what imports torch ..."
+	@$(BIN)/basedpyright --pythonpath $(BIN)/python $$(grep -rlE $(IMPORTS_TORCH) src/unbag reproduction/src --include="*.py")
+	@echo "Running the tests that need torch, data, a browser, the reproduction or much time ..."
+	@$(PYTEST) -m "torch or data or browser or reproduction or slow" tests src reproduction
 
 # Some five minutes for each Python, most of them for downloads and compiling.
 test-wheel: $(INSTALLED)

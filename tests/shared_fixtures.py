@@ -28,7 +28,8 @@ def run(capsys):
 @pytest.fixture(params=["cpu", "cuda"])
 def device(request):
     """The devices that losses are tested on: the same tests on all of them."""
-    torch = pytest.importorskip("torch")
+    import torch
+
     if request.param == "cuda" and not torch.cuda.is_available():
         pytest.skip("there is no GPU to test on")
     return request.param

@@ -160,7 +160,14 @@ def check_page(page, folder, monkeypatch):
     run_snippets(page, folder)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in LONG])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.torch] if NEEDED.get(page) == "torch" else [])
+        for page in PAGES
+        if page not in LONG
+    ],
+)
 def test_every_snippet_of_a_page_runs(page, tmp_path, monkeypatch):
     assert snippets(page)
     check_page(page, tmp_path, monkeypatch)
@@ -188,10 +195,11 @@ def test_every_snippet_of_a_long_page_runs(page, tmp_path, monkeypatch):
     check_page(page, tmp_path, monkeypatch)
 
 
+@pytest.mark.torch
 @pytest.mark.filterwarnings("default")  # Lightning has some of its own.
 def test_the_loop_for_lightning_trains(tmp_path, monkeypatch):
     """Where Lightning is not installed, the file is compiled, and its step is taken by hand."""
-    torch = pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
+    import torch
     from torch.utils.data import DataLoader
 
     from unbag.torch import MIMLDataset, collate_bags

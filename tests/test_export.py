@@ -89,11 +89,11 @@ def test_supervised_models_too(bags, y):
     assert_same_answers(model, bags[:10], to_onnx(model))
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("hidden", [(8,), (8, 6), (8, 6, 5)])
 @pytest.mark.parametrize("context_units", [0, 3])
 @pytest.mark.parametrize("encoding", [None, "quantile"])
 def test_networks_too(hidden, context_units, encoding, bags, y):
-    pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
     from unbag.torch import ORNetwork
 
     model = ORNetwork(
@@ -103,8 +103,8 @@ def test_networks_too(hidden, context_units, encoding, bags, y):
     assert_same_answers(model, bags[:10], to_onnx(model))
 
 
+@pytest.mark.torch
 def test_committees_too(bags, y, monkeypatch):
-    pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
     from unbag.torch import ORNetwork
 
     # However few steps networks take, the linear model shall not be used alone.

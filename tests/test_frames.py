@@ -215,8 +215,8 @@ def test_models_have_names(frame):
             unbag.fit(frame, model="network", **{name: value}, **options)
 
 
+@pytest.mark.torch
 def test_networks_are_fitted_by_name(frame):
-    pytest.importorskip("torch")
     options = {"bag": "file", "labels": "tags", "features": [*"abc"]}
     model = unbag.fit(frame, model="network", max_iter=3, background=False, seed=4, **options)
     assert type(model).__name__ == "ORNetwork"

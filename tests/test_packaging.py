@@ -149,30 +149,6 @@ def test_extras_that_errors_name_exist():
     assert f"unbag[{light}]" in PROJECT["optional-dependencies"]["dev"]
 
 
-#: Read by an interpreter as it starts: one without torch, and what comes with it.
-WITHOUT_TORCH = """\
-from importlib.machinery import PathFinder
-find_spec = PathFinder.find_spec
-PathFinder.find_spec = classmethod(
-    lambda _, name, *rest: None if name in ("torch", "triton") else find_spec(name, *rest)
-)
-"""
-
-
-@pytest.mark.slow
-def test_without_torch_every_test_is_found(tmp_path):
-    """`make test` installs no torch; the machines that check a change have it."""
-    (tmp_path / "sitecustomize.py").write_text(WITHOUT_TORCH)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider"],
-        cwd=REPOSITORY, env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-2000:]
-    assert "tests/test_bags.py" in done.stdout
-    assert "PyTorch is not installed" in done.stdout
-
-
 def test_the_sdist_holds_what_its_tests_need(tmp_path):
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", tmp_path],

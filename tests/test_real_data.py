@@ -1,8 +1,6 @@
 """The model on the paper's data, where the machine has them: see UNBAG_DATA in CONTRIBUTING.md."""
 
-import os
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,10 +19,6 @@ from unbag import (
 )
 from unbag.model_selection import inductive_accuracy, transductive_accuracy
 
-DATA = Path(os.environ.get("UNBAG_DATA", "not set"))
-pytestmark = pytest.mark.skipif(
-    not DATA.is_dir(), reason="UNBAG_DATA does not name a folder with the paper's data"
-)
 FOLDS = KFold(10, shuffle=True, random_state=0)
 
 EM = {"solver": "em", "alpha": 0.0, "max_iter": 50, "tol": 0.0}

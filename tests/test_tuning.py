@@ -803,8 +803,8 @@ def test_context_is_taught_by_a_model_without_it(digits, monkeypatch):
     assert model.annotate(bags, y).shape == plain.fit(bags, y).annotate(bags, y).shape
 
 
+@pytest.mark.torch
 def test_the_command_searches_networks_alone(table, capsys):
-    pytest.importorskip("torch")
     more = ["--tune", "--model", "network", "--max-iter", "3", "--background", "no", "--json"]
     assert run([*table, *more]) == 0
     tried = json.loads(capsys.readouterr().out)["tuning"]["tried"]

@@ -109,8 +109,8 @@ def test_only_stale_work_is_forgotten_and_no_network_of_another_device(tmp_path,
     assert unit() in Ledger(tmp_path, "inductive")
 
 
+@pytest.mark.torch
 def test_a_network_of_this_device_is_forgotten(tmp_path, monkeypatch):
-    pytest.importorskip("torch")
     monkeypatch.setattr("unbag_reproduce.networks.device_name", lambda: "a device")
     ledger = Ledger(tmp_path, "inductive")
     with ledger.writing():

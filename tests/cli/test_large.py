@@ -89,8 +89,8 @@ def test_options_that_contradict_or_cannot_be_are_refused(word_set, words, run, 
     assert not output.exists()
 
 
+@pytest.mark.torch
 def test_networks_are_fitted_out_of_core_without_checkpoints(word_set, run, tmp_path):
-    pytest.importorskip("torch")
     output = tmp_path / "m.unbag"
     given = (*GIVEN, "-o", output, "--model", "network", "--max-iter", "3")
     code, _, errors = run("fit", word_set, *given, "--resume")

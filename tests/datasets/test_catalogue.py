@@ -33,17 +33,13 @@ def test_names():
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_statistics_are_the_papers(name):
-    if not is_available(name):
-        pytest.skip(f"{name} is not on this machine, UNBAG_DATA being {DATA}")
     table = describe([name])
     row = [column[0] for column in table.values()]
     assert row[0] == name
     assert [round(value, 1) for value in row[1:]] == list(PUBLISHED[name])
 
 
-@pytest.mark.skipif(
-    not DATA.is_dir(), reason="UNBAG_DATA does not name a folder with the paper's data"
-)
+@pytest.mark.data
 @pytest.mark.parametrize("name", ["hja-union", "msrcv2"])
 def test_the_papers_data_load(name):
     dataset = load(name)

@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from scipy import sparse
 
 from group_bags import made_bags
@@ -11,11 +12,8 @@ from toys import make_colours
 from unbag import AnyOf, Bags, LabelSets, ORLogisticRegression, models
 from unbag._extras import MissingExtraError
 from unbag.fitting import Training, make_parts
+from unbag.torch import parts
 from unbag.union import IntractableBagError, UnionProblem
-
-torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'unbag[torch]'")
-
-from unbag.torch import parts  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:The fit has not converged")
 

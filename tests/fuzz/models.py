@@ -8,6 +8,7 @@ import copy
 import functools
 import json
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,11 @@ WILD = (None, True, False, 0, 1, -1, 2, 10**6, 2**31, 2**63, 10**30, 1.5, 1e308,
 
 @functools.cache
 def kept_files() -> list[Path]:
-    """List the model files that are kept for all releases."""
-    return sorted(FILES.rglob("*.unbag"))
+    """List the model files that are kept for all releases; networks only where there is torch."""
+    has_torch = find_spec("torch") is not None
+    return sorted(
+        path for path in FILES.rglob("*.unbag") if has_torch or "ORNetwork" not in path.name
+    )
 
 
 def prepare() -> None:

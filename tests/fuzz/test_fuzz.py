@@ -79,3 +79,8 @@ def test_a_few_cases(target, tmp_path):
         folder = tmp_path / str(number)
         folder.mkdir()
         assert check_case(target, SEED, number, folder)
+
+
+@pytest.mark.torch
+def test_a_few_cases_with_files_of_networks(tmp_path):
+    test_a_few_cases("models", tmp_path)

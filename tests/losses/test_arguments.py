@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'unbag[torch]'")
+import torch
 
 from logit_batches import on, random_batch
 from unbag.torch import UnionLoss, union_loss

@@ -4,8 +4,7 @@ import weakref
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
+import torch
 
 from group_bags import draw_group_bag
 from oracle import enumerate_bag

@@ -5,12 +5,6 @@ import pytest
 from toys import fitted_pipeline
 
 
-@pytest.fixture(autouse=True)
-def _skip_networks_without_torch(request):
-    if "ORNetwork" in request.node.name:
-        pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
-
-
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "model.unbag"

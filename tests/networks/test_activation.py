@@ -4,10 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
-
-from unbag.torch.activation import (  # noqa: E402
+from unbag.torch.activation import (
     BagRows,
     Disturbance,
     activate,
@@ -16,7 +15,7 @@ from unbag.torch.activation import (  # noqa: E402
     one_bag,
     spread_over_bags,
 )
-from unbag.torch.network import MemberNetworks  # noqa: E402
+from unbag.torch.network import MemberNetworks
 
 OFFSETS = np.array([0, 3, 3, 4, 9])
 CPU = torch.device("cpu")

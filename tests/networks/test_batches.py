@@ -4,15 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
-
-from oracle import enumerate_charged_bag, enumerate_noisy_bag  # noqa: E402
-from toys import make_colours  # noqa: E402
-from unbag.torch import ORNetwork  # noqa: E402
-from unbag.torch.batches import Batch, LearningBags, Settings  # noqa: E402
-from unbag.torch.network import MemberNetworks  # noqa: E402
-from unbag.union.rates import Rates  # noqa: E402
+from oracle import enumerate_charged_bag, enumerate_noisy_bag
+from toys import make_colours
+from unbag.torch import ORNetwork
+from unbag.torch.batches import Batch, LearningBags, Settings
+from unbag.torch.network import MemberNetworks
+from unbag.union.rates import Rates
 
 BAGS, Y = make_colours(np.random.default_rng(0), n_bags=30, largest=3)
 BAG = np.repeat(np.arange(len(BAGS)), BAGS.sizes)

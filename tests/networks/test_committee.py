@@ -2,21 +2,19 @@
 
 import numpy as np
 import pytest
+import torch
+from sklearn.base import clone
 
-torch = pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
-
-from sklearn.base import clone  # noqa: E402
-
-import unbag  # noqa: E402
-from toys import answers, assert_equal, make_colours  # noqa: E402
-from unbag import Bags  # noqa: E402
-from unbag.fitting.pooling import pooled  # noqa: E402
-from unbag.fitting.solvers import InterruptedFitWarning  # noqa: E402
-from unbag.torch import ORNetwork  # noqa: E402
-from unbag.torch.batches import LearningBags, Settings  # noqa: E402
-from unbag.torch.committee import dealt_folds, log_proba_of  # noqa: E402
-from unbag.torch.training import Course, Trainer  # noqa: E402
-from unbag.union import ImpossibleBagWarning, UnionProblem  # noqa: E402
+import unbag
+from toys import answers, assert_equal, make_colours
+from unbag import Bags
+from unbag.fitting.pooling import pooled
+from unbag.fitting.solvers import InterruptedFitWarning
+from unbag.torch import ORNetwork
+from unbag.torch.batches import LearningBags, Settings
+from unbag.torch.committee import dealt_folds, log_proba_of
+from unbag.torch.training import Course, Trainer
+from unbag.union import ImpossibleBagWarning, UnionProblem
 
 BAGS, Y = make_colours(np.random.default_rng(0), n_bags=60, largest=3)
 

@@ -1,7 +1,4 @@
 import numpy as np
-import pytest
-
-pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
 
 from unbag.torch.encoding import N_PIECES, piecewise_linear, quantile_edges
 

@@ -6,20 +6,18 @@ import sys
 
 import numpy as np
 import pytest
+import torch
+from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
 
-torch = pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
-
-from sklearn.base import clone  # noqa: E402
-from sklearn.preprocessing import StandardScaler  # noqa: E402
-
-import unbag  # noqa: E402
-from toys import ROLES, answers, assert_equal, make_colours, word_lines  # noqa: E402
-from unbag import Bags  # noqa: E402
-from unbag._extras import MISSING, MissingExtraError  # noqa: E402
-from unbag.fitting.solvers import InterruptedFitWarning  # noqa: E402
-from unbag.models import ModelFileError  # noqa: E402
-from unbag.torch import ORNetwork  # noqa: E402
-from unbag.torch import batches as batches_of_bags  # noqa: E402
+import unbag
+from toys import ROLES, answers, assert_equal, make_colours, word_lines
+from unbag import Bags
+from unbag._extras import MISSING, MissingExtraError
+from unbag.fitting.solvers import InterruptedFitWarning
+from unbag.models import ModelFileError
+from unbag.torch import ORNetwork
+from unbag.torch import batches as batches_of_bags
 
 BAGS, Y = make_colours(np.random.default_rng(0), n_bags=60, largest=3)
 

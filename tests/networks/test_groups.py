@@ -3,17 +3,16 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 from pyarrow import parquet
 
-torch = pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
-
-import unbag  # noqa: E402
-from group_bags import made_bags  # noqa: E402
-from unbag import AnyOf, LabelSets, ORLogisticRegression, out_of_core  # noqa: E402
-from unbag.io import Roles  # noqa: E402
-from unbag.torch import ORNetwork  # noqa: E402
-from unbag.torch.batches import Batch, LearningBags, Settings  # noqa: E402
-from unbag.union import UnionProblem  # noqa: E402
+import unbag
+from group_bags import made_bags
+from unbag import AnyOf, LabelSets, ORLogisticRegression, out_of_core
+from unbag.io import Roles
+from unbag.torch import ORNetwork
+from unbag.torch.batches import Batch, LearningBags, Settings
+from unbag.union import UnionProblem
 
 SMALL = {
     "hidden": (16,), "n_members": 2, "context_units": 0, "max_iter": 60, "learning_rate": 0.02,

@@ -5,15 +5,13 @@ import textwrap
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from scipy import sparse
+from torch.utils.data import DataLoader
 
-torch = pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
-
-from torch.utils.data import DataLoader  # noqa: E402
-
-from toys import make_colours  # noqa: E402
-from unbag import Bags  # noqa: E402
-from unbag.torch import MIMLDataset, collate_bags, union_loss  # noqa: E402
+from toys import make_colours
+from unbag import Bags
+from unbag.torch import MIMLDataset, collate_bags, union_loss
 
 
 def test_batches_hold_the_bags_they_are_made_of():

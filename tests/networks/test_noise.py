@@ -2,16 +2,15 @@
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
-
-import unbag  # noqa: E402
-from toys import make_colours  # noqa: E402
-from unbag import ORLogisticRegression, check_labels  # noqa: E402
-from unbag.torch import ORNetwork  # noqa: E402
-from unbag.torch.batches import Batch, LearningBags, Settings  # noqa: E402
-from unbag.union import infer  # noqa: E402
-from unbag.union.rates import Rates  # noqa: E402
+import unbag
+from toys import make_colours
+from unbag import ORLogisticRegression, check_labels
+from unbag.torch import ORNetwork
+from unbag.torch.batches import Batch, LearningBags, Settings
+from unbag.union import infer
+from unbag.union.rates import Rates
 
 BAGS, Y = make_colours(np.random.default_rng(0), n_bags=60, largest=3)
 BAG = np.repeat(np.arange(len(BAGS)), BAGS.sizes)

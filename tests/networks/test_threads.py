@@ -1,8 +1,7 @@
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
-
-from unbag.torch.threads import MULTIPLICATIONS, in_parallel, limited_threads  # noqa: E402
+from unbag.torch.threads import MULTIPLICATIONS, in_parallel, limited_threads
 
 
 @pytest.fixture

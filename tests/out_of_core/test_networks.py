@@ -5,18 +5,17 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 from pyarrow import parquet
 
-torch = pytest.importorskip("torch", reason="networks need torch: pip install 'unbag[torch]'")
-
-from unbag import models, out_of_core  # noqa: E402
-from unbag.io import DataError  # noqa: E402
-from unbag.io.stored import FeatureReader, StoredBags  # noqa: E402
-from unbag.torch import ORNetwork  # noqa: E402
-from unbag.torch.batches import Settings  # noqa: E402
-from unbag.torch.network import MemberNetworks  # noqa: E402
-from unbag.torch.stored_learning import StoredLearningBags  # noqa: E402
-from unbag.union import IntractableBagError, UnionProblem  # noqa: E402
+from unbag import models, out_of_core
+from unbag.io import DataError
+from unbag.io.stored import FeatureReader, StoredBags
+from unbag.torch import ORNetwork
+from unbag.torch.batches import Settings
+from unbag.torch.network import MemberNetworks
+from unbag.torch.stored_learning import StoredLearningBags
+from unbag.union import IntractableBagError, UnionProblem
 
 
 def network(**parameters):

@@ -51,7 +51,11 @@ def test_blocks_do_not_change_answers(letters, monkeypatch):
     calls = []
     pieces = annotate(model, bags, labels, progress=lambda *done: calls.append(done)).columns()
     for name, values in whole.items():
-        np.testing.assert_array_equal(pieces[name], values)
+        if values.dtype.kind == "f":
+            # Products of matrices of other shapes may differ in the last bits, on some processors.
+            np.testing.assert_allclose(pieces[name], values, rtol=1e-12, err_msg=name)
+        else:
+            np.testing.assert_array_equal(pieces[name], values, err_msg=name)
     assert len(calls) > 20
     assert calls[-1] == (bags.n_instances, bags.n_instances)
 
@@ -155,7 +159,7 @@ def in_browser(page, script, tmp_path, width=1000):
     return json.loads(html.unescape(found.group(1)))
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.browser
 def test_the_page_works_in_a_browser(letters, tmp_path):
     bags, labels, model = letters
     script = """
@@ -227,22 +231,30 @@ def test_nothing_in_a_table_becomes_markup(letters, tmp_path):
     assert "<script>window.stolen" not in page
     assert "<img src=x" not in page
     assert page.count("<script") == page.count("</script>") == 2
-    if CHROMIUM is not None:
-        script = """
-        result.stolen = 'stolen' in window;
-        result.options = [...document.getElementById('class-filter').options].map((o) => o.value);
-        result.title = document.title;
-        result.shown = document.querySelector('#filtered').textContent;
-        """
-        result = in_browser(page, script, tmp_path)
-        assert result["errors"] == []
-        assert not result["stolen"]
-        assert result["options"][1:] == [str(name) for name in model.classes_]
-        assert result["title"] == HOSTILE
-        assert result["shown"] == "60 of 60 bags"
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.browser
+@pytest.mark.filterwarnings(
+    "ignore:media not shown", "ignore::unbag.union.policy.ImpossibleBagWarning"
+)
+def test_a_browser_finds_no_markup_in_a_table(letters, tmp_path):
+    bags, labels, model = hostile(letters)
+    page = render(model, bags, labels, title=HOSTILE, settings={HOSTILE: HOSTILE})
+    script = """
+    result.stolen = 'stolen' in window;
+    result.options = [...document.getElementById('class-filter').options].map((o) => o.value);
+    result.title = document.title;
+    result.shown = document.querySelector('#filtered').textContent;
+    """
+    result = in_browser(page, script, tmp_path)
+    assert result["errors"] == []
+    assert not result["stolen"]
+    assert result["options"][1:] == [str(name) for name in model.classes_]
+    assert result["title"] == HOSTILE
+    assert result["shown"] == "60 of 60 bags"
+
+
+@pytest.mark.browser
 def test_what_got_into_the_page_all_the_same_is_not_run_or_loaded(letters, tmp_path):
     bags, labels, model = letters
     page = render(model, bags[:3], labels[:3])
@@ -258,7 +270,7 @@ def test_what_got_into_the_page_all_the_same_is_not_run_or_loaded(letters, tmp_p
     assert "img-src" in blocked
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.browser
 def test_a_table_that_scrolls_says_so(letters, tmp_path):
     bags, labels, model = letters
     script = """
@@ -273,7 +285,7 @@ def test_a_table_that_scrolls_says_so(letters, tmp_path):
     assert result == {"errors": [], "narrow": True, "wide": False}
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.browser
 @pytest.mark.parametrize("width", [500, 1000])
 def test_shares_stand_on_one_line_and_pictures_beside_their_bars(letters, tmp_path, width):
     bags, labels, model = letters

@@ -6,14 +6,12 @@ import shutil
 import numpy as np
 import pytest
 
-from review.browser import CHROMIUM, DRIVER, Browser
+from review.browser import Browser
 from review.command import Command
 from unbag import Bags, LabelSets, ORLogisticRegression
 from unbag.io.answers import read_answers
 from unbag.review.asking import Question
 
-if CHROMIUM is None or DRIVER is None:
-    pytest.skip("Chromium and chromedriver are not installed", allow_module_level=True)
 pytest.importorskip("uvicorn", reason="the extra review is not installed")
 
 LOG = "colours.csv.answers.jsonl"

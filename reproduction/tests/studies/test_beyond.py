@@ -1,7 +1,6 @@
 """Settings chosen inside the training folds."""
 
 from dataclasses import replace
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -29,10 +28,6 @@ from unbag_reproduce.statistics import holm
 from unbag_reproduce.studies import beyond
 from unbag_reproduce.studies.beyond import best_published, standing_note
 from unbag_reproduce.widening import neighbours
-
-needs_torch = pytest.mark.skipif(
-    find_spec("torch") is None, reason="networks need torch: pip install 'unbag[torch]'"
-)
 
 
 def test_the_likeliest_held_out_labels_choose():
@@ -134,7 +129,7 @@ def small(monkeypatch):
             monkeypatch.setitem(rows, row, replace(variant, settings=few, quick=cheap))
 
 
-@needs_torch
+@pytest.mark.torch
 def test_end_to_end(tmp_path, monkeypatch):
     small(monkeypatch)
     results = reproduce("beyond", ["letter-frost"], level="quick", out=tmp_path)
@@ -196,7 +191,7 @@ def test_without_torch_a_line_says_what_is_left_out(tmp_path, monkeypatch):
     assert all(row in note for row in (*left_out, *LOSSES))
 
 
-@needs_torch
+@pytest.mark.torch
 @pytest.mark.parametrize("device", ["CPU", "NVIDIA H200"])
 def test_networks_are_fitted_where_that_does_not_take_days(device, monkeypatch):
     """On a GPU, in a first look, or where they are asked for; but those that are done are shown."""
@@ -213,8 +208,8 @@ def test_networks_are_fitted_where_that_does_not_take_days(device, monkeypatch):
     assert Plan(data, networks=False) == Plan(data, networks=True)
 
 
+@pytest.mark.torch
 def test_the_committee_is_the_estimator_at_its_defaults():
-    pytest.importorskip("torch")
     from unbag.torch import ORNetwork
 
     case = Case(Plan(("letter-frost",)), "letter-frost", 0, 4)
@@ -243,7 +238,7 @@ def test_calibration_errors_are_over_the_bins_of_all_fits():
     assert both_ways_records(plan, {}) == []
 
 
-@needs_torch
+@pytest.mark.torch
 @pytest.mark.parametrize("model", [model for model in MODELS if is_network(model)])
 def test_every_network_learns_by_its_own_loss(model):
     bags, y = make_colours(np.random.default_rng(0), 40)
@@ -258,7 +253,7 @@ def test_every_network_learns_by_its_own_loss(model):
     assert likelihood.mean() > network.log_likelihood(bags, 1 - y).mean()
 
 
-@needs_torch
+@pytest.mark.torch
 def test_attention_pools_by_its_softmax_over_the_bag():
     import torch
 
