@@ -64,8 +64,9 @@ if find_spec("triton") is None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_itemcollected(item):
-    """Add the markers of whole files; what a network's name is a parameter of needs torch."""
-    if "ORNetwork" in item.name:
+    """Add the markers of whole files; a parameter that names torch or a network needs torch."""
+    parameters = item.name.partition("[")[2]
+    if "torch" in parameters or "ORNetwork" in parameters:
         item.add_marker("torch")
     for marker, paths in MARKED.items():
         if any(item.path.is_relative_to(ROOT / path) for path in paths):
