@@ -85,7 +85,9 @@ def unpack(dist: Path, folder: Path) -> Path:
     """Unpack the sdist; return where its files are."""
     (archive,) = dist.glob("*.tar.gz")
     with tarfile.open(archive) as tar:
-        tar.extractall(folder, filter="data")
+        # Python 3.11.2, which Debian has, knows no filters.
+        tar.extraction_filter = getattr(tarfile, "data_filter", None)
+        tar.extractall(folder)
     return folder / archive.name.removesuffix(".tar.gz")
 
 

@@ -202,7 +202,9 @@ def _unpack(archive):
         try:
             with tarfile.open(archive) as tar:
                 members = [member for member in tar if member.name.startswith(wanted)]
-                tar.extractall(temporary, members, filter="data")
+                # Python 3.11.2, which Debian has, knows no filters.
+                tar.extraction_filter = getattr(tarfile, "data_filter", None)
+                tar.extractall(temporary, members)
             os.replace(os.path.join(temporary, "VOCdevkit"), archive.parent / "VOCdevkit")
         except (tarfile.TarError, OSError) as error:
             raise ValueError(f"{archive} cannot be unpacked ({error}): fetch it again.") from error
