@@ -1,6 +1,7 @@
 """Compiled code on disk belongs to the sources that it was compiled from."""
 
 import ast
+import errno
 import gc
 import logging
 import os
@@ -11,8 +12,10 @@ from importlib import import_module
 from pathlib import Path
 
 import numba
+import numba.experimental
 import pytest
 from numba.core import event
+from numba.core.caching import IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
 
 import unbag
@@ -119,95 +122,156 @@ def test_a_cache_never_decides_whether_import_works(tmp_path, writable):
 
 
 @pytest.fixture
-def listener(monkeypatch, caplog):
-    """What hears of compiling, as in a new process, and without patience."""
+def compilation(monkeypatch, caplog):
+    """What is known of compiling, as in a new process, and without patience."""
     monkeypatch.setattr(_compile, "SECONDS_UNTIL_MESSAGE", 0.0)
     monkeypatch.setattr(_compile.logger, "disabled", False)
+    monkeypatch.setattr(_compile, "compilation", _compile.Compilation())
     caplog.set_level(logging.INFO, "unbag")
-    event.unregister("numba:compile", _compile.listener)
-    with event.install_listener("numba:compile", _compile.CompilationListener()) as listener:
-        yield listener
-    event.register("numba:compile", _compile.listener)
+    return _compile.compilation
+
+
+def doubling(decorate):
+    """A function of this package, or of another one, to compile."""
+
+    @decorate
+    def double(x):
+        return 2 * x
+
+    return double
 
 
 class GarbageListener(event.Listener):
-    """Notes whether garbage is collected when compiling begins."""
+    """Notes whether garbage is collected while compiling."""
 
     def __init__(self):
         self.is_collected = []
 
     def on_start(self, event):
-        self.is_collected.append(gc.isenabled())
-
-    def on_end(self, event):
         pass
 
-
-def doubling(module):
-    """A function to compile, as if it were of some module."""
-
-    def double(x):
-        return 2 * x
-
-    double.__module__ = module
-    return numba.njit(double)
+    def on_end(self, event):
+        self.is_collected.append(gc.isenabled())
 
 
-@pytest.mark.parametrize("module", ["unbag.union.made_up", "somebody.elses"])
-def test_compiling_is_logged_once_and_collects_no_garbage(module, listener, caplog):
-    with event.install_listener("numba:compile", GarbageListener()) as garbage:
-        double = doubling(module)
+ONCE = "Compiling inference kernels (once; up to half a minute) ..."
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_compiling_is_logged_once_and_collects_no_garbage(is_ours, compilation, caplog, tmp_path):
+    with event.install_listener("numba:run_pass", GarbageListener()) as garbage:
+        double = doubling(kept_in(tmp_path) if is_ours else numba.njit)
         assert (double(2), double(2.5)) == (4, 5.0)
-    is_ours = module.startswith("unbag.")
-    assert garbage.is_collected == [not is_ours] * 2
+    assert (not any(garbage.is_collected)) == is_ours
     assert gc.isenabled()
-    message = "Compiling inference kernels (once; up to half a minute) ..."
-    assert caplog.messages == ([message] if is_ours else [])
-    assert (listener.seconds > 0) == is_ours
+    assert caplog.messages == ([ONCE] if is_ours else [])
+    assert (compilation.seconds > 0) == is_ours
 
 
-@pytest.mark.usefixtures("listener")
-def test_whoever_collects_no_garbage_is_left_alone():
+@pytest.mark.usefixtures("compilation")
+def test_other_packages_compile_what_they_like(tmp_path):
+    """Functions that belong to no module, and classes, whose methods have no function."""
+
+    def compile_others():
+        assert numba.njit(eval("lambda x: x + 1", {}))(1) == 2
+        counter = numba.experimental.jitclass([("n", numba.int64)])(
+            type("Counter", (), {"__init__": eval("lambda self: None"), "next": next_number})
+        )()
+        assert counter.next() == counter.n
+
+    compile_others()
+    assert doubling(kept_in(tmp_path))(1) == 2
+    compile_others()
+    assert doubling(kept_in(tmp_path / "other"))(1) == 2
+    assert gc.isenabled()
+
+
+def next_number(self):
+    self.n += 1
+    return self.n
+
+
+@pytest.mark.usefixtures("compilation")
+def test_whoever_collects_no_garbage_is_left_alone(tmp_path):
     gc.disable()
     try:
-        doubling("unbag.union.made_up")(1)
+        doubling(kept_in(tmp_path))(1)
         assert not gc.isenabled()
     finally:
         gc.enable()
 
 
-@pytest.mark.usefixtures("listener")
-def test_garbage_is_collected_after_an_error_of_the_compiler():
+@pytest.mark.usefixtures("compilation")
+def test_garbage_is_collected_after_an_error_of_the_compiler(tmp_path):
+    @kept_in(tmp_path)
     def fail(x):
         return x.no_such_thing
 
-    fail.__module__ = "unbag.union.made_up"
     with pytest.raises(numba.TypingError):
-        numba.njit(fail)(1)
+        fail(1)
     assert gc.isenabled()
-    assert doubling("unbag.union.made_up")(1) == 2
+    assert doubling(kept_in(tmp_path))(1) == 2
     assert gc.isenabled()
 
 
-def test_a_short_wait_is_not_worth_a_message(listener, monkeypatch, caplog):
+def test_a_short_wait_is_not_worth_a_message(compilation, monkeypatch, caplog, tmp_path):
     monkeypatch.setattr(_compile, "SECONDS_UNTIL_MESSAGE", 1e9)
-    doubling("unbag.union.made_up")(1)
-    assert listener.seconds > 0
+    doubling(kept_in(tmp_path))(1)
+    assert compilation.seconds > 0
     assert not caplog.messages
 
 
-def test_kernels_on_disk_are_not_announced(listener, tmp_path, monkeypatch, caplog):
-    (tmp_path / "made_up.py").write_text("def double(x):\n    return 2 * x\n")
-    monkeypatch.setattr(_compile.settings, "CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(unbag, "__path__", [*unbag.__path__, str(tmp_path)])
-    made_up = import_module("unbag.made_up")
-    for messages in (["Compiling inference kernels (once; up to half a minute) ..."], []):
-        caplog.clear()
-        # As in another process.
-        listener.has_logged = False
-        assert compiled()(made_up.double)(3) == 6
-        assert caplog.messages == messages
-    del sys.modules["unbag.made_up"], unbag.made_up
+def kept_in(folder):
+    """A decorator that keeps kernels in a folder."""
+
+    def decorate(function):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_compile, "cache_folder", lambda _: str(folder))
+            return compiled()(function)
+
+    return decorate
+
+
+@pytest.mark.usefixtures("compilation")
+def test_kernels_on_disk_are_not_announced(tmp_path, monkeypatch, caplog):
+    assert doubling(kept_in(tmp_path))(3) == 6
+    assert caplog.messages == [ONCE]
+    # As in another process.
+    monkeypatch.setattr(_compile, "compilation", _compile.Compilation())
+    assert doubling(kept_in(tmp_path))(3) == 6
+    assert caplog.messages == [ONCE]
+
+
+@pytest.mark.usefixtures("compilation")
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+@pytest.mark.parametrize("left", [0.0, 0.7])
+def test_a_damaged_file_is_replaced(kind, left, tmp_path):
+    assert doubling(kept_in(tmp_path))(3) == 6
+    (path,) = tmp_path.rglob(f"*.{kind}")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(left * len(whole))])
+    assert doubling(kept_in(tmp_path))(3) == 6
+    assert len(path.read_bytes()) == len(whole)
+    double = doubling(kept_in(tmp_path))
+    assert double(3) == 6
+    assert double.stats.cache_hits.total() == 1
+
+
+def test_a_full_disk_stops_nothing(compilation, tmp_path, monkeypatch, caplog):
+    double = doubling(kept_in(tmp_path))
+
+    def fail(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    # The index is still written.
+    monkeypatch.setattr(IndexDataCacheFile, "_save_data", fail)
+    assert (double(3), double(1.5)) == (6, 3.0)
+    said = "in every run: no cache can be written to "
+    assert [said in message for message in caplog.messages] == [False, True]
+    assert os.strerror(errno.ENOSPC) in caplog.messages[1]
+    monkeypatch.undo()
+    assert doubling(kept_in(tmp_path))(3) == 6
+    assert len(list(tmp_path.rglob("*.nbc"))) == 1
 
 
 def test_where_nothing_can_be_kept_the_message_says_so(monkeypatch):

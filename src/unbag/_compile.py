@@ -14,7 +14,8 @@ import hashlib
 import logging
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,7 +24,8 @@ import numba
 import numba.extending
 import platformdirs
 from numba.core import config
-from numba.core.event import Listener, register
+from numba.core.caching import FunctionCache
+from numba.core.compiler import Compiler
 
 # Folders whose kernels call each other across files. Elsewhere a kernel uses what its own file
 # defines; `tests/test_architecture.py` holds it to that.
@@ -74,75 +76,108 @@ def cache_folder(source: str) -> str | None:
         return None
 
 
-class CompilationListener(Listener):
-    """Log once that kernels of this package are being compiled, and pause garbage collection.
-
-    numba calls this when it compiles, not when it loads a kernel from disk. It does so under a
-    lock, so that only one thread at a time comes here. `seconds` is the time spent on compiling so
-    far.
-    """
+class Compilation:
+    """Compiling in this process: how long it has taken, and what was said of it."""
 
     def __init__(self) -> None:
         self.seconds: float = 0.0
-        self.has_logged: bool = False
-        # Modules of the kernels that are being compiled, each called by the one before it.
-        self._modules: list[str] = []
-        self._start: float = 0.0
-        self._collects_garbage: bool = False
+        # Why compiled kernels could not be written to disk; empty while they can.
+        self.fault: str = ""
+        self._logged: str = ""
+        self._start: float | None = None
 
-    def on_start(self, event: Any) -> None:
-        """Note that a kernel, or another one that it calls, begins to be compiled."""
-        self._modules.append(event.data["dispatcher"].py_func.__module__)
-        if not self._is_ours:
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Compile a kernel within this context, perhaps for another one that calls it."""
+        if self._start is not None:
+            self.announce()
+            yield
             return
-        if len(self._modules) == 1:
-            self._start = time.perf_counter()
-            # The compiler makes millions of objects, of which few are garbage. Searching them took
-            # an eighth of the time.
-            self._collects_garbage = gc.isenabled()
-            gc.disable()
-        if not self.has_logged and self._so_far() > SECONDS_UNTIL_MESSAGE:
-            self.has_logged = True
-            logger.info(compilation_message())
-
-    def on_end(self, event: Any) -> None:
-        """Note that it has been compiled, or that an error or Ctrl-C has stopped that."""
-        # Ctrl-C may come before `on_start`.
-        if not self._modules:
-            return
-        if len(self._modules) == 1 and self._is_ours:
-            self.seconds = self._so_far()
-            if self._collects_garbage:
+        self._start = time.perf_counter()
+        # The compiler makes millions of objects, of which few are garbage. Searching them took
+        # an eighth of the time.
+        collects_garbage = gc.isenabled()
+        gc.disable()
+        try:
+            self.announce()
+            yield
+        finally:
+            self.seconds, self._start = self._so_far(), None
+            if collects_garbage:
                 gc.enable()
-        self._modules.pop()
 
-    @property
-    def _is_ours(self) -> bool:
-        """Whether the kernel that all others are compiled for is of this package."""
-        return self._modules[0].startswith("unbag.")
+    def announce(self) -> None:
+        """Log that kernels are being compiled, once, and again if they can no longer be kept."""
+        message = compilation_message()
+        if message != self._logged and self._so_far() > SECONDS_UNTIL_MESSAGE:
+            self._logged = message
+            logger.info(message)
 
     def _so_far(self) -> float:
-        return self.seconds + time.perf_counter() - self._start
+        now = time.perf_counter()
+        return self.seconds + now - (now if self._start is None else self._start)
+
+
+compilation: Compilation = Compilation()
 
 
 def compilation_message() -> str:
     """Return what to say while kernels are compiled."""
-    if cache_folder(__file__) is None:
+    if compilation.fault or cache_folder(__file__) is None:
         return (
             "Compiling inference kernels (up to half a minute, in every run: no cache can be "
-            "written; set NUMBA_CACHE_DIR to a folder that can) ..."
+            f"written{compilation.fault}; set NUMBA_CACHE_DIR to a folder that can) ..."
         )
     return "Compiling inference kernels (once; up to half a minute) ..."
 
 
-listener: CompilationListener = CompilationListener()
-register("numba:compile", listener)
+class KernelCompiler(Compiler):
+    """numba's compiler, for kernels of this package only.
+
+    numba calls it when it compiles, not when it loads a kernel from disk. It does so under a lock,
+    so that only one thread at a time comes here.
+    """
+
+    def compile_extra(self, func: Any) -> Any:
+        """Compile a kernel."""
+        with compilation.running():
+            return super().compile_extra(func)
+
+
+class KernelCache(FunctionCache):
+    """numba's cache on disk, but kernels are compiled where it is damaged or cannot be written."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return a compiled kernel, or None if there is none that can be read."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # A damaged pickle may raise anything.
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Write a compiled kernel, in the place of damaged files; log if that cannot be done."""
+        try:
+            try:
+                super().save_overload(sig, data)
+            except Exception:
+                # The index is damaged, or only half of this has been written. Without its data
+                # files, no index can name one that holds something else.
+                for path in Path(self.cache_path).glob(f"{self._impl.filename_base}.*"):
+                    path.unlink(missing_ok=True)
+                super().save_overload(sig, data)
+        except OSError as error:
+            compilation.fault = f" to {self.cache_path} ({error.strerror or error})"
+            compilation.announce()
 
 
 def compiled(**flags: Any) -> Callable[[Callable[..., Any]], Kernel]:
     """Return a decorator that compiles a kernel, and keeps it on disk."""
     # Nobody passes kernels as callbacks to C, for which numba would wrap each of them.
-    options: dict[str, Any] = {"no_cfunc_wrapper": True, **flags}
+    options: dict[str, Any] = {
+        "no_cfunc_wrapper": True,
+        "pipeline_class": KernelCompiler,
+        **flags,
+    }
 
     def decorate(function: Callable[..., Any]) -> Kernel:
         folder = cache_folder(function.__code__.co_filename)
@@ -150,8 +185,10 @@ def compiled(**flags: Any) -> Callable[[Callable[..., Any]], Kernel]:
         usual = settings.CACHE_DIR
         settings.CACHE_DIR = folder or usual
         try:
-            keep = folder is not None
-            return numba.njit(cache=keep, nogil=True, error_model="numpy", **options)(function)
+            made: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
+            if folder is not None:
+                made._cache = KernelCache(function)
+            return made
         finally:
             settings.CACHE_DIR = usual
 

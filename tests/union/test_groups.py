@@ -28,7 +28,7 @@ from unbag.union import (
     most_likely_labels,
     sample_labels,
 )
-from unbag.union.noise import NoisyProblem
+from unbag.union.noise import NoisyProblem, find_phantoms
 from unbag.union.rates import Rates
 
 METHODS = ("auto", "chain", "mixed", "dense", "adaptive")
@@ -168,8 +168,8 @@ def test_many_bags_at_once_on_threads_and_packed(rng):
     for b, bag in enumerate(bags):
         alone = answer(bag)
         rows = slice(offsets[b], offsets[b + 1])
-        np.testing.assert_allclose(result.posterior[rows], alone.posterior, rtol=0, atol=1e-12)
-        np.testing.assert_allclose(result.log_likelihood[b], alone.log_likelihood[0], rtol=1e-12)
+        np.testing.assert_array_equal(result.posterior[rows], alone.posterior)
+        assert result.log_likelihood[b] == alone.log_likelihood[0]
 
 
 def test_bags_without_groups_are_answered_as_ever(rng):
@@ -397,3 +397,37 @@ def test_groups_of_some_bags_and_of_all():
     assert groups[np.array([False, True, False, True])].to_lists() == [[], [[1, 2]]]
     assert Groups.stacked([groups[:1], groups[1:]], 3).to_lists() == lists
     assert pickle.loads(pickle.dumps(groups)).to_lists() == lists
+
+
+@pytest.mark.parametrize("rates", [{}, {"missed": 0.1, "false": 0.07}])
+def test_answers_do_not_depend_on_other_bags(rng, monkeypatch, rates):
+    """Nor on threads, to the last digit, though one bag has larger groups than all others."""
+    monkeypatch.setattr("unbag.union.problem.INFERENCE_WORTHWHILE", 0.0)
+    n_bags, n_classes = 400, 30
+    offsets = offsets_of(rng.integers(3, 9, n_bags))
+    y = rng.choice([0, 1], size=(n_bags, n_classes), p=[0.95, 0.05])
+    sizes = [25, *rng.integers(1, 4, n_bags - 1)]
+    groups = [[rng.choice(n_classes, size, replace=False).tolist()] * (b % 3 > 0 or b == 0)
+              for b, size in enumerate(sizes)]  # fmt: skip
+    log_prior = 8.0 * rng.normal(size=(offsets[-1], n_classes))
+    problem = UnionProblem(offsets, y, None, groups)
+    several = problem.infer(log_prior, n_jobs=3, **rates)
+    together = problem.infer(log_prior, n_jobs=1, **rates)
+    for b in range(n_bags):
+        rows = slice(offsets[b], offsets[b + 1])
+        alone = problem.take(np.array([b])).infer(log_prior[rows], n_jobs=1, **rates)
+        for result in (several, together):
+            np.testing.assert_array_equal(alone.posterior, result.posterior[rows])
+            assert alone.log_likelihood[0] == result.log_likelihood[b]
+            assert alone.error_bound[0] == result.error_bound[b]
+            assert alone.method[0] == result.method[b]
+
+
+def test_chances_of_mistakes_do_not_depend_on_groups_of_other_bags(rng):
+    chances = rng.random(100)
+    y, groups = np.array([[1, 0, 0]] * 100 + [[0, 0, 0]]), [[]] * 100 + [[[1, 2]]]
+    phantoms = find_phantoms(y, Groups.of(groups, 3), np.ones(3, dtype=bool))
+    mistaken = np.zeros(y.shape)
+    mistaken[:-1, 0] = chances
+    phantoms.share_out(mistaken, np.array([[0.07, 0.05, 0.05]]))
+    np.testing.assert_array_equal(mistaken[:-1, 0], chances)

@@ -654,15 +654,15 @@ def settle_sums(
     A sum of m numbers errs by (m - 1) / 2 roundings at most; the kernels' bounds count more than
     two for each instance and label.
     """
-    most = 0
-    for m in places:
-        most = max(most, largest[m])
-    own = tolerance / (1.0 + 0.25 * most)
+    n_lost = 0
     numbers = log_likelihood, error_bound, served
-    n_lost = settle(n_free, n_requirements, bags, sums, log_tops, own, DENSE, *numbers)
     for k in range(bags.shape[0]):
-        b, size = bags[k], largest[places[k]]
-        error_bound[b] = error_bound[b] * (1.0 + 0.25 * size) + EPS * (size + 2.0)
+        # Bag by bag, so that no answer depends on the columns of other bags.
+        b, size, this = bags[k], largest[places[k]], slice(k, k + 1)
+        factor = 1.0 + 0.25 * size
+        given = n_free, n_requirements, bags[this], sums[this], log_tops[this]
+        n_lost += settle(*given, tolerance / factor, DENSE, *numbers)
+        error_bound[b] = error_bound[b] * factor + EPS * (size + 2.0)
     return n_lost
 
 

@@ -312,7 +312,11 @@ class Phantoms(NamedTuple):
         bags = np.repeat(self.bags, sizes)
         own = false[bags % len(false), self.members]
         some = -np.expm1(np.add.reduceat(np.log1p(-own), self.member_offsets[:-1]))
-        mistaken[bags, self.members] += np.repeat(chance / np.maximum(some, TINY), sizes) * own
+        # One that stands for one class gives it all, whatever those of other bags stand for.
+        share = np.where(
+            np.repeat(sizes, sizes) == 1, 1.0, own / np.repeat(np.maximum(some, TINY), sizes)
+        )
+        mistaken[bags, self.members] += np.repeat(chance, sizes) * share
 
 
 def find_phantoms(y: np.ndarray, groups: Groups | None, may_be_false: np.ndarray) -> Phantoms:
