@@ -326,7 +326,7 @@ def roles_for_model(model: Any, source: Source, given: Roles, *, use_labels: boo
 def remembered_roles(model: Any) -> Roles:
     """Return the roles of columns that a model remembers, its features among them."""
     known: Mapping[str, Any] = getattr(model, "roles_", None) or {}
-    remembered = Roles(**{name: known[name] for name in REMEMBERED if known.get(name)})
+    remembered = Roles.stored({name: known[name] for name in REMEMBERED if known.get(name)})
     return replace(remembered, features=features_beside(model, remembered.embedding))
 
 

@@ -344,8 +344,10 @@ def ladder_of(model: Any, taxonomy: Any = None) -> Ladder:
     taxonomy : optional
         As in `Taxonomy.of`; by default that which the model was fitted with.
     """
-    given = taxonomy if taxonomy is not None else getattr(model, "roles_", {}).get("taxonomy")
-    found = Taxonomy.of(given) if given else None
+    if taxonomy is None:
+        # As rows: text that a model file holds is never opened as a path.
+        taxonomy = list(getattr(model, "roles_", {}).get("taxonomy") or ())
+    found = Taxonomy.of(taxonomy)
     if found is None:
         raise DataError(
             "Answers at a level need a taxonomy, and the model has none: fit it with "

@@ -354,6 +354,24 @@ def test_metadata_of_others_is_left_alone(folder, tmp_path):
         assert read.roles.features == ("value",)
 
 
+@pytest.mark.parametrize(("role", "content"), [
+    ("label_table", "bag,label\nf0.num,stolen\n"), ("rename", "old,new\nlow,stolen\n"),
+    ("taxonomy", "child,parent\nlow,stolen\n"),
+])  # fmt: skip
+def test_metadata_open_no_other_file(role, content, folder, tmp_path):
+    output, other = tmp_path / "t.parquet", tmp_path / "other.csv"
+    extract(Lines(), folder, output, tags_of(folder))
+    other.write_text(content)
+    facts = facts_of(output)
+    stored = {name: value for name, value in facts.roles.items() if name != "labels"}
+    edited = replace(facts, roles={**stored, role: str(other)}).metadata()
+    pq.write_table(pq.read_table(output).replace_schema_metadata(edited), output)
+    with pytest.warns(UserWarning, match=f"not used: {role} is stored as the path"):
+        read = io.read(output, Roles(bag="file"), need_labels=False)
+    assert read.labels is None
+    assert (read.roles.label_table, read.roles.rename, read.roles.taxonomy) == (None, (), ())
+
+
 def test_facts_are_the_same_bytes():
     one = Facts("a", "b", "c", "d", {"x": 1, "y": 2}, {})
     other = Facts("a", "b", "c", "d", {"y": 2, "x": 1}, {})

@@ -335,3 +335,31 @@ def test_messages_do_no_harm_to_a_terminal(saved):
 def test_a_cache_of_pickles_never_comes_from_a_file(saved):
     rewrite(saved, lambda h, a: h["model"]["params"].update(memory="/tmp/cache"))
     assert unbag.load(saved).memory is None
+
+
+STORED_ROLES = {
+    "any_of of number": ({"any_of": 5}, "what it says of its table is wrong"),
+    "bag of list": ({"bag": ["night"]}, "must be one name"),
+    "rename": ("old,new\na,z\n", "rename is stored as the path .* not opened"),
+    "taxonomy": ("child,parent\na,z\n", "taxonomy is stored as the path .* not opened"),
+}
+
+
+@pytest.mark.parametrize("name", STORED_ROLES)
+def test_roles_in_a_file_are_checked_and_open_no_other_file(name, path, tmp_path):
+    roles, why = STORED_ROLES[name]
+    if isinstance(roles, str):
+        (tmp_path / "table.csv").write_text(roles)
+        roles = {name: str(tmp_path / "table.csv")}
+    unbag.DummyBags().fit(BAGS, Y).save(path)
+    rewrite(path, lambda h, a: h["info"].update(roles=roles))
+    assert_refused(path, why, [unbag.load])
+
+
+def test_a_step_of_a_pipeline_opens_no_file_either(saved, tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text("child,parent\na,z\n")
+    model = unbag.load(saved)
+    model.model.roles_ = {"taxonomy": str(table)}
+    with pytest.raises(ValueError, match="rows of child, parent and rank"):
+        model.predict_instances(BAGS, level="genus")

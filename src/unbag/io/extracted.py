@@ -11,6 +11,7 @@ from typing import Any
 
 from unbag._files import parsed_json
 from unbag._messages import listed
+from unbag._warnings import warn_caller
 
 from .roles import MANY_COLUMNS, ONE_COLUMN, Roles
 
@@ -94,8 +95,9 @@ def with_stored_roles(source: Any, roles: Roles) -> Roles:
         return roles
     names = {each.name for each in fields(Roles)}
     try:
-        stored = Roles(**{name: value for name, value in facts.roles.items() if name in names})
-    except (ValueError, TypeError, AttributeError):
+        stored = Roles.stored({name: facts.roles[name] for name in facts.roles if name in names})
+    except (ValueError, TypeError, AttributeError) as error:
+        warn_caller(f"{source.path}: the roles in its metadata are not used: {error}")
         return roles
     taken = {column for _, column in roles.columns()}
     free = set(source.columns) - taken

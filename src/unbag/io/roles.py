@@ -40,6 +40,8 @@ REMEMBERED = (
 )  # fmt: skip
 #: How cells of labels are read, whichever they are; see `Roles.tagging`.
 OF_LABELS = ("untagged", "none", "fold_case", "rename", "any_of", "taxonomy")
+#: Roles that people may give as the path of a second table.
+OF_FILES = ("label_table", "rename", "taxonomy")
 # Where labels come from, and what may be given beside it.
 LABEL_SOURCES = {
     "labels": (), "label_table": ("label_columns",), "label_columns": ("label_table",),
@@ -281,13 +283,32 @@ class Roles:
                 f"{path}: there is no role {key!r}, only {listed(names)}.{suggestion(key, names)}"
             ),
         )
-        for name in ("label_table", "rename", "taxonomy"):
+        for name in OF_FILES:
             if isinstance(content.get(name), str):
                 content[name] = path.parent / content[name]
         try:
             return cls(**content)
         except (DataError, TypeError) as error:
             raise DataError(f"{path}: {error}") from error
+
+    @classmethod
+    def stored(cls, content: Mapping[str, Any]) -> Self:
+        """Make roles of what a model or a table says of itself; that never opens another file.
+
+        Parameters
+        ----------
+        content : dict
+            Roles by name. New names and a taxonomy are stored themselves, not the paths of their
+            tables; labels in a second table are not stored.
+        """
+        refuse(
+            (name for name in OF_FILES if isinstance(content.get(name), str)),
+            lambda name: (
+                f"{name} is stored as the path {shortened(content[name])}, which is not opened: "
+                f"if you want that table, pass {argument(name)} yourself."
+            ),
+        )
+        return cls(**content)
 
     @classmethod
     def from_options(cls, roles: PathLike | None = None, **given: Any) -> "Roles":

@@ -117,7 +117,7 @@ def load_with_header(
             setattr(model, name, found)
     try:
         _check_info(model)
-    except ValueError as error:
+    except (ValueError, TypeError, AttributeError) as error:
         raise _unsound(path, header, f"what it says of its table is wrong ({error})") from None
     return cast("BagModel", model), header
 
