@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 
 import numpy as np
 import pytest
@@ -268,3 +269,105 @@ def test_tags_of_several_classes_and_questions_about_tags(begin, serve, colours)
         client.answer(kind="label", bag=bag, instance=place, label="background")
         browser.wait("document.querySelector('#gallery .pin')?.textContent.includes('background')")
         assert browser.errors() == []
+
+
+# Requests whose address holds a text are late, or get lost.
+LATE = "const real = fetch; window.fetch = async (path, options) => { const found = await "
+LATE += "real(path, options); if (path.endsWith(arguments[0])) await new Promise((on) => "
+LATE += "setTimeout(on, 700)); return found; };"
+LOST = (
+    "window.kept = fetch; window.fetch = async (path, options) => { if (options.method === 'POST')"
+)
+LOST += " throw new TypeError('lost'); return window.kept(path, options); };"
+LISTED = "[...document.querySelectorAll('#picker-list li')].map((each) => each.textContent).join()"
+
+
+@pytest.mark.slow
+def test_what_is_not_saved_is_not_called_saved_and_its_text_is_kept(begin, serve):
+    session = begin()
+    session.survey()
+    with Browser() as browser:
+        open_page(browser, serve(session).server.address, 3)
+        browser.press("1")
+        browser.wait(f"{NEWS}.startsWith('Saved')")
+        browser.run(LOST)
+        browser.press("2")
+        browser.wait("!document.querySelector('#banner').hidden")
+        assert "Not saved" in browser.text("#banner")
+        assert browser.run(f"return {NEWS};") == ""
+        browser.press("c")
+        browser.wait("document.querySelector('#picker').open")
+        browser.press(*"violet", "Enter")
+        browser.wait("document.querySelector('#picker-error').textContent !== ''")
+        assert "Not saved" in browser.text("#picker-error")
+        assert browser.run("return document.querySelector('#picker').open;")
+        assert browser.run("return document.querySelector('#picker-text').value;") == "violet"
+        browser.run("window.fetch = window.kept;")
+        browser.press("Enter")
+        browser.wait(f"{NEWS}.startsWith('Saved: new class violet')")
+        browser.wait("!document.querySelector('#picker').open")
+        assert browser.run("return document.querySelector('#banner').hidden;")
+        # Nothing was to be saved here.
+        browser.run("window.fetch = async () => { throw new TypeError('lost'); };")
+        browser.press("n")
+        browser.wait("!document.querySelector('#banner').hidden")
+        assert "the server does not answer" in browser.text("#banner")
+        assert "Not saved" not in browser.text("#banner")
+    assert [each.kind for each in session.done] == ["label", "class"]
+
+
+@pytest.mark.slow
+def test_a_bag_is_found_by_all_that_was_typed(begin, serve, colours):
+    # The one with the shorter name comes later.
+    ids = [f"bag {len(colours.bags) - b}" for b in range(len(colours.bags))]
+    session = begin(bags=Bags(colours.bags.X, colours.bags.offsets, ids=ids))
+    session.survey()
+    with Browser() as browser:
+        open_page(browser, serve(session).server.address, 3)
+        browser.run(LATE, "name=bag%201")
+        browser.click("#find")
+        browser.wait("document.querySelector('#picker').open")
+        browser.press(*"bag 12", "Enter")
+        browser.wait("!document.querySelector('#picker').open")
+        browser.wait(f"{BAG} === 'bag 12'")
+        browser.click("#find")
+        browser.wait(f"{LISTED}.startsWith('bag 30,')")
+        browser.press(*"bag 12")
+        browser.wait(f"{LISTED} === 'bag 12'")
+        # The late matches of "bag 1" are dropped.
+        time.sleep(0.8)
+        assert browser.run(f"return {LISTED};") == "bag 12"
+        browser.press("\ue003", "Enter")
+        browser.wait(f"{BAG} === 'bag 1'")
+        # Nor does a bag that comes late take the place of another one.
+        browser.run(LATE, "api/bags/7")
+        browser.run("document.querySelector('#find').click();")
+        browser.wait("document.querySelector('#picker').open")
+        browser.press(*ids[7], "Enter", "Escape", "n")
+        browser.wait(f"{BAG} !== 'bag 1'")
+        time.sleep(0.8)
+        assert browser.run(f"return {BAG};") != ids[7]
+        assert browser.errors() == []
+
+
+@pytest.mark.slow
+def test_no_card_lies_under_the_head(begin, serve, colours):
+    n, names = colours.bags.n_instances, [f"a tag with a long name, number {i}" for i in range(9)]
+    bags = Bags(colours.bags.X[: n - n % 2], [0, n // 2, n - n % 2], ids=["first", "second"])
+    indicator = np.ones((2, 12), dtype=np.int8)
+    session = begin(bags=bags, labels=LabelSets(indicator, [*colours.labels.classes, *names]))
+    session.survey()
+    client = serve(session)
+    covered = (
+        "const [card, head, pad] = ['.card[aria-current=true]', '.head', '#pad'].map((each) =>"
+    )
+    covered += " document.querySelector(each).getBoundingClientRect());"
+    covered += "return [head.bottom - card.top, card.bottom - pad.top];"
+    for size in ((1200, 900), (390, 844)):
+        with Browser(*size) as browser:
+            open_page(browser, client.server.address, 0)
+            for keys in (["Down"] * 9, ["Up"] * 5):
+                browser.press(*keys)
+                above, below = browser.run(covered)
+                assert above <= 0, size
+                assert below <= 0, size

@@ -43,9 +43,11 @@
     return found;
   };
 
-  const complain = (error) => {
-    $("banner").textContent = error === null ? "" : TEXT.notSaved(error.message);
+  const complain = (error, text = TEXT.failed) => {
+    $("banner").textContent = error === null ? "" : text(error.message);
     $("banner").hidden = error === null;
+    // Nothing is called saved below it.
+    if (error !== null) say("");
   };
   const say = (text) => { $("news").textContent = text; };
   const percent = (share) => `${(100 * share).toFixed(share > 0.0995 || share === 0 ? 0 : 1)} %`;
@@ -305,12 +307,19 @@
   };
 
   // ---- Moving.
+  const measure = () => {
+    const style = document.documentElement.style;
+    style.setProperty("--head", `${document.querySelector(".head").offsetHeight}px`);
+    style.setProperty("--pad", `${$("pad").offsetHeight}px`);
+  };
   const focusSelected = () => {
     if (document.querySelector("dialog[open]")) return;
     const cards = view === "gallery" ? $("gallery").children : $("instances").children;
     const card = cards[view === "gallery" ? gallery.place : place];
     if (card === undefined) return;
     card.focus({ preventScroll: true });
+    // What has just been shown may be higher or lower, and no observer has seen it yet.
+    measure();
     card.scrollIntoView({ block: "nearest" });
   };
   const select = (i, wanted = 0) => {
@@ -343,9 +352,12 @@
     showChoices();
     showTags();
   };
+  let latest = 0; // What was asked for last: late answers of what was asked before are dropped.
   const openBag = async (number, wanted = 0, why = null, about = null) => {
     stopSound();
+    const mine = latest += 1;
     const found = await ask(`api/bags/${number}`);
+    if (mine !== latest) return;
     asked = why === null ? null : { why, place: wanted, about };
     suggestion = null;
     showWhy();
@@ -408,13 +420,15 @@
       status = { ...status, ...found.status };
       showStatus();
       shownSince = performance.now();
-      before = new Map(found.changed.map((each) => [each.place, each]));
+      // Whoever has gone on meanwhile stays there.
+      const isHere = view === "bags" && found.bag !== null && (given.kind === "undo" || found.bag.number === bag.number);
+      if (isHere) before = new Map(found.changed.map((each) => [each.place, each]));
       suggestion = found.next ?? null;
       if (given.kind === "tag" && asked?.about === given.label) {
         asked = null;
         showWhy();
       }
-      if (found.bag !== null && view === "bags") {
+      if (isHere) {
         const isNew = bag === null || found.bag.number !== bag.number;
         showBag(found.bag, isNew);
         const others = found.changed.filter((each) => each.place !== given.instance).length;
@@ -424,7 +438,7 @@
       }
       return found;
     } catch (error) {
-      complain(error);
+      complain(error, TEXT.notSaved);
       if (error.status === 409) await refreshBag();
       return null;
     } finally {
@@ -432,10 +446,11 @@
     }
   };
   const refreshBag = async () => {
-    if (bag === null) return;
+    const old = bag;
+    if (old === null) return;
     try {
-      const found = await ask(`api/bags/${bag.number}`);
-      if (found.number !== bag.number) return;
+      const found = await ask(`api/bags/${old.number}`);
+      if (bag !== old) return;
       showBag(found, false);
       select(place, choice);
     } catch (error) {
@@ -453,9 +468,10 @@
     showNext();
   };
   const label = async (name) => {
-    if (bag === null || bag.instances.length === 0) return;
+    if (bag === null || bag.instances.length === 0) return false;
     const found = await answer({ kind: "label", instance: place, label: name }, TEXT.saved(name));
     if (found !== null) moveOn();
+    return found !== null;
   };
   const labelAt = (i) => {
     const found = bag?.instances[place]?.choices[i];
@@ -498,39 +514,57 @@
     else if (found.bag !== null) select(found.answered[0] ?? Math.max(place, 0));
   };
 
-  // ---- Choosing by name.
-  let picked = null;
-  const pick = ({ title, names, text = "", isFree = false, search = null }) => new Promise((resolve) => {
+  // ---- Choosing by name. The dialog stays until `take` has what was chosen: no text is lost.
+  const pick = ({ title, names, take, isFree = false, search = null }) => {
     const [dialog, input, list] = [$("picker"), $("picker-text"), $("picker-list")];
     $("picker-title").textContent = title;
     $("picker-error").textContent = "";
     $("picker-ok").textContent = TEXT.ok;
     $("picker-cancel").textContent = TEXT.cancel;
-    input.value = text;
+    input.value = "";
     list.hidden = isFree;
     let found = [];
     let at = 0;
+    let shown = null; // The last search.
     const mark = () => {
       [...list.children].forEach((item, i) => item.setAttribute("aria-selected", String(i === at)));
       list.children[at]?.scrollIntoView({ block: "nearest" });
     };
-    const show = async () => {
-      const part = input.value.trim().toLowerCase();
-      if (search !== null) found = await search(part);
-      else {
-        const starts = names.filter((name) => name.toLowerCase().startsWith(part));
-        const holds = names.filter((name) => !starts.includes(name) && name.toLowerCase().includes(part));
-        found = [...starts, ...holds].map((name) => ({ text: name, value: name }));
-      }
-      at = 0;
-      list.replaceChildren(...found.slice(0, 200).map((each, i) => element("li", {
-        role: "option", onclick: () => { at = i; finish(); },
-      }, each.text)));
-      mark();
+    const matching = (part) => {
+      const starts = names.filter((name) => name.toLowerCase().startsWith(part));
+      const holds = names.filter((name) => !starts.includes(name) && name.toLowerCase().includes(part));
+      return [...starts, ...holds].map((name) => ({ text: name, value: name }));
     };
-    const finish = () => {
-      picked = isFree ? input.value.trim() || null : found[at]?.value ?? null;
-      dialog.close();
+    const show = () => {
+      $("picker-error").textContent = "";
+      if (isFree) return;
+      const part = input.value.trim().toLowerCase();
+      const searching = (async () => (search === null ? matching(part) : search(part)))().catch((error) => {
+        if (searching === shown) $("picker-error").textContent = TEXT.failed(error.message);
+        return [];
+      }).then((matches) => {
+        // Late matches of an earlier text are dropped.
+        if (searching !== shown) return;
+        found = matches;
+        at = 0;
+        list.replaceChildren(...found.slice(0, 200).map((each, i) => element("li", {
+          role: "option", onclick: () => finish(each.value),
+        }, each.text)));
+        mark();
+      });
+      shown = searching;
+    };
+    const chosen = async () => {
+      if (isFree) return input.value.trim() || null;
+      // What is listed may still match an earlier text.
+      for (let waited; waited !== shown;) await (waited = shown);
+      return found[at]?.value ?? null;
+    };
+    const finish = async (clicked = null) => {
+      const value = clicked ?? await chosen();
+      if (value === null || !dialog.open) return;
+      if (await take(value)) dialog.close();
+      else $("picker-error").textContent = $("banner").textContent;
     };
     const onKey = (event) => {
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -540,9 +574,8 @@
       mark();
     };
     const onSubmit = (event) => { event.preventDefault(); finish(); };
-    const onCancel = () => { picked = null; dialog.close(); };
+    const onCancel = () => dialog.close();
     const form = dialog.querySelector("form");
-    picked = null;
     input.addEventListener("input", show);
     input.addEventListener("keydown", onKey);
     form.addEventListener("submit", onSubmit);
@@ -552,50 +585,57 @@
       input.removeEventListener("keydown", onKey);
       form.removeEventListener("submit", onSubmit);
       $("picker-cancel").removeEventListener("click", onCancel);
-      const chosen = picked;
-      picked = null;
-      resolve(chosen);
       focusSelected();
     }, { once: true });
-    if (!isFree) show();
+    show();
     dialog.showModal();
     input.focus();
-  });
-  const withBackground = () => [...status.classes, ...(status.classes.includes(status.background) ? [] : [status.background])];
-  const labelByName = async () => {
-    const name = await pick({ title: TEXT.pickLabel, names: withBackground() });
-    if (name !== null) await label(name);
   };
-  const addTag = async () => {
+  const withBackground = () => [...status.classes, ...(status.classes.includes(status.background) ? [] : [status.background])];
+  const labelByName = () => pick({ title: TEXT.pickLabel, names: withBackground(), take: label });
+  const addTag = () => {
     const has = new Set(bag.tags.filter((tag) => tag.state === "present").map((tag) => tag.label));
     const names = status.classes.filter((name) => !has.has(name));
-    const name = await pick({ title: TEXT.pickTag, names });
-    if (name !== null && await answer({ kind: "tag", label: name, state: "present" }) !== null) select(place);
+    const take = async (name) => {
+      const isSaved = await answer({ kind: "tag", label: name, state: "present" }) !== null;
+      if (isSaved) select(place);
+      return isSaved;
+    };
+    pick({ title: TEXT.pickTag, names, take });
   };
-  const newClass = async () => {
-    const name = await pick({ title: TEXT.nameClass, names: [], isFree: true });
-    if (name === null) return;
-    const wanted = bag.instances.length === 0 ? {} : { instance: place };
-    if (await answer({ kind: "class", label: name, ...wanted }, TEXT.savedClass(name)) !== null) {
-      await refreshStatus();
-      moveOn();
-    }
+  const newClass = () => {
+    const take = async (name) => {
+      const wanted = bag.instances.length === 0 ? {} : { instance: place };
+      const found = await answer({ kind: "class", label: name, ...wanted }, TEXT.savedClass(name));
+      if (found !== null) moveOn();
+      return found !== null;
+    };
+    pick({ title: TEXT.nameClass, names: [], isFree: true, take });
   };
-  const findBag = async () => {
+  const findBag = () => {
     const search = async (part) => {
       const found = await ask(`api/bags?name=${encodeURIComponent(part)}`);
       return found.bags.map((each) => ({ text: each.id, value: each.number }));
     };
-    const number = await pick({ title: TEXT.pickBag, names: [], search });
-    if (number === null) return;
-    setView("bags");
-    await openBag(number);
+    const take = async (number) => {
+      try {
+        setView("bags");
+        await openBag(number);
+        return true;
+      } catch (error) {
+        complain(error);
+        return false;
+      }
+    };
+    pick({ title: TEXT.pickBag, names: [], search, take });
   };
 
   // ---- The gallery of a class.
   const openGallery = async (name = gallery.name ?? status.classes[0], order = gallery.order, first = 0) => {
     const query = new URLSearchParams({ class: name, order, first: String(first) });
+    const mine = latest += 1;
     const found = await ask(`api/gallery?${query}`);
+    if (mine !== latest) return;
     Object.assign(gallery, { name, order, first, instances: found.instances, place: 0 });
     stopSound();
     seen.disconnect();
@@ -662,20 +702,22 @@
     [...$("gallery").children].forEach((card, k) => card.setAttribute("aria-current", String(k === gallery.place)));
     focusSelected();
   };
-  const judge = async (i, isRight, given = null) => {
+  const judge = (i, isRight) => {
+    const take = (name) => judgeAs(i, name);
+    if (isRight) take(gallery.name);
+    else pick({ title: TEXT.pickRight, names: withBackground().filter((other) => other !== gallery.name), take });
+  };
+  const judgeAs = async (i, name) => {
     const each = gallery.instances[i];
-    if (each === undefined) return;
-    const name = isRight ? gallery.name : given ?? await pick({
-      title: TEXT.pickRight, names: withBackground().filter((other) => other !== gallery.name),
-    });
-    if (name === null) return;
+    if (each === undefined) return true;
     const found = await answer({ kind: "label", bag: each.bag, instance: each.place, label: name });
-    if (found === null) return;
+    if (found === null) return false;
     each.pin = name;
     $("gallery").children[i].replaceWith(galleryCard(each, i));
     say(TEXT.saved(name));
     selectInGallery(i + 1);
     await refreshGallery();
+    return true;
   };
   const setView = (name) => {
     view = name;
@@ -744,9 +786,10 @@
     clearTimeout(timer);
     try {
       await refreshStatus();
-      if ($("banner").textContent === TEXT.notSaved(TEXT.unreachable)) complain(null);
+      if ($("banner").textContent === TEXT.failed(TEXT.unreachable)) complain(null);
     } catch (error) {
-      complain(error);
+      // That an answer was not saved stays there.
+      if ($("banner").hidden) complain(error);
     }
     const isMoving = !status?.surveyed || status?.refit?.running;
     timer = setTimeout(watch, isMoving ? 1000 : 8000);
@@ -798,7 +841,7 @@
       ArrowLeft: () => selectInGallery(i - 1), ArrowUp: () => selectInGallery(i - 1),
       " ": () => playRow(row, "segment"), f: () => playRow(row, "band"), r: () => playRow(row, "around"),
       y: () => judge(i, true), Enter: () => judge(i, true), "/": () => judge(i, false),
-      b: () => judge(i, false, status.background), u: undo, g: toBags, "?": showKeys,
+      b: () => judgeAs(i, status.background), u: undo, g: toBags, "?": showKeys,
     }[name];
   };
 
@@ -824,6 +867,8 @@
   $("gallery-back").addEventListener("click", () => openGallery(gallery.name, gallery.order, Math.max(0, gallery.first - page)));
   $("gallery-on").addEventListener("click", () => openGallery(gallery.name, gallery.order, gallery.first + page));
   document.addEventListener("keydown", onKey);
+  const observer = new ResizeObserver(measure);
+  for (const each of [document.querySelector(".head"), $("pad")]) observer.observe(each);
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) stopSound();
     else shownSince = performance.now();

@@ -357,7 +357,9 @@ class ReviewServer:
 
         def found() -> list[dict[str, Any]]:
             shown = []
-            for b, name in enumerate(ids.tolist()):
+            # First the one that is called so.
+            named = enumerate(ids.tolist())
+            for b, name in sorted(named, key=lambda each: str(each[1]).casefold() != part):
                 if part in str(name).casefold():
                     shown.append({"number": b, "id": str(name)})
                     if len(shown) == BAG_PAGE:

@@ -79,6 +79,7 @@ const TEXT = {
   finished: "There is nothing left to ask.",
   surveying: "The model is looking at all bags…",
   notSaved: (why) => `Not saved: ${why}`,
+  failed: (why) => `Failed: ${why}`,
   unreachable: "the server does not answer. Is `unbag review` still running?",
   progress: (state) => `${state.labelled.toLocaleString()} of ${state.instances.toLocaleString()} instances labelled · ${state.answers.toLocaleString()} ${state.answers === 1 ? "answer" : "answers"}`,
   wrong_share: (share) => `about ${share} of all labels wrong`,
