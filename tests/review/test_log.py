@@ -164,6 +164,8 @@ def test_a_log_of_another_table_is_refused(begin, colours, tmp_path):
         b'{"answer": 1, "time": "", "seconds": 1, "kind": "label", "labels": 7}',
         b'{"answer": 1, "time": "", "seconds": 1, "kind": "tag", "tags": [{"label": "a", '
         b'"state": "maybe", "previous": "absent"}]}',
+        b'{"answer": 1, "time": "", "seconds": 1%s, "kind": "label"}' % (b"0" * 400),
+        b'{"answer": 1%s, "time": "", "seconds": 1, "kind": "label"}' % (b"0" * 400),
     ],
 )  # fmt: skip
 def test_damaged_lines_are_counted(line):
@@ -181,6 +183,15 @@ def test_tags_are_corrected_and_new_classes_come_last():
     assert corrected_tags(None, bags, {("a", "owl"): "present"}).indicator.tolist() == [
         [1], [-1], [-1],
     ]  # fmt: skip
+
+
+def test_a_class_that_was_taken_back_is_none_of_the_next_fit(begin, colours):
+    session = begin()
+    session.answer({"kind": "class", "bag": 0, "instance": 0, "label": "violet"})
+    session.answer({"kind": "undo", "answer": 1})
+    tags = read_answers(session.log.path).standing().tags
+    corrected = corrected_tags(colours.labels, colours.bags, tags)
+    assert corrected.classes.tolist() == session.label_sets().classes.tolist()
 
 
 def test_a_log_lies_beside_its_table():

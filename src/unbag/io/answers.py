@@ -9,7 +9,6 @@ are applied one after the other, and the last one counts. To undo an answer is a
 """
 
 import hashlib
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -152,14 +151,14 @@ class Standing:
         The ids of these instances, where the log has them.
     tags : dict of (str, str) to str
         The states of classes that somebody has changed, by bag and class.
-    classes : list of str
-        New classes.
+    done : list of Answer
+        Those that were not undone.
     """
 
     labels: dict[tuple[str, int], str] = field(default_factory=dict)
     ids: dict[tuple[str, int], str] = field(default_factory=dict)
     tags: dict[tuple[str, str], str] = field(default_factory=dict)
-    classes: list[str] = field(default_factory=list)
+    done: list[Answer] = field(default_factory=list)
 
     def apply(self, answer: Answer) -> None:
         """Take in one more answer."""
@@ -173,7 +172,19 @@ class Standing:
                 self.labels[where] = change.label
         for change in answer.tags:
             self.tags[answer.bag or "", change.label] = change.state
-        self.classes += [name for name in answer.classes if name not in self.classes]
+        if answer.kind != "undo":
+            self.done.append(answer)
+            return
+        self.done = [each for each in self.done if each.number != answer.undoes]
+        # The table says what they were before: a class that was taken back is none.
+        for where in not_answered(answer, self.done):
+            self.tags.pop(where, None)
+
+
+def not_answered(undo: Answer, done: Iterable[Answer]) -> set[tuple[str, str]]:
+    """Return the tags, by bag and name, that no answer is about any more after one is undone."""
+    others = {change.label for each in done if each.bag == undo.bag for change in each.tags}
+    return {(undo.bag or "", each.label) for each in undo.tags if each.label not in others}
 
 
 @dataclass(frozen=True)
@@ -371,7 +382,7 @@ def _answer(line: dict[str, Any]) -> Answer:
 
 
 def _whole(value: Any) -> int:
-    if type(value) is not int or value < 0:
+    if type(value) is not int or not 0 <= value < 2**53:
         raise ValueError("not a whole number")
     return value
 
@@ -389,7 +400,8 @@ def _text(value: Any) -> str | None:
 def _number(value: Any) -> float | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    # Not of hundreds of digits, either.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
         raise ValueError("not a number")
     return float(value)
 
