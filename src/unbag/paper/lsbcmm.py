@@ -1,8 +1,8 @@
-"""A mixture whose components are chosen by logistic sticks, learnt from sets of possible labels.
+"""LSB-CMM, a rival in section 6.2: a mixture for candidate labels (Liu and Dietterich 2012).
 
 An instance goes through the components in order. Component k keeps it with the probability
 sigmoid(w_k . x), else the next one gets it; the last keeps all that come. A component draws the
-label by its own class probabilities theta_k. Of the label we know a set it lies in.
+label by its own class probabilities theta_k. The label is known to lie in a set.
 
 =============  =====================  ==========================================================
 symbol         shape                  meaning
@@ -20,13 +20,186 @@ All of them are rows of components: a row is one convex problem of its own in th
 """
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import digamma, gammaln
 
 from unbag._compile import kernel
+from unbag._threads import one_blas_thread
+from unbag.estimators.answers import ProbabilisticClassifier
+from unbag.estimators.contract import BagsLike, LabelSetsLike, Threshold, check_threshold
+from unbag.fitting.scaling import Scaling
+from unbag.union import UnionProblem
+from unbag.validation import (
+    all_or_nothing,
+    check_known_background,
+    check_numbers,
+    check_positive_integers,
+    known_columns,
+)
 
-from .logistic_rows import LogisticRows, lesser_odds
+from .logistic_rows import LogisticRows, fitted_scaler, lesser_odds
+
+COMPONENTS_PER_CLASS = 5
+SMALLEST = 1e-12
+
+
+class LSBCMM(ProbabilisticClassifier):
+    """Learn to label instances that have several candidate labels, those of their bag.
+
+    The logistic stick-breaking conditional multinomial mixture of Liu and Dietterich. Which
+    component of a mixture an instance belongs to follows from its features, by a chain of
+    logistic regressions; each component has its own probabilities of the classes, most of
+    which come out near zero. A class can have several components, so its region need be
+    neither convex nor in one piece. Bags matter only by their label sets: the method does not use
+    that every label of a bag must belong to some instance.
+
+    Parameters
+    ----------
+    variance : float, default=10.0
+        Variance of the normal prior of the coefficients, on scaled features: the larger, the
+        sharper are the borders between components. Published grid: 0.01, 0.1, ..., 1e5.
+    n_components : int, optional
+        Components of the mixture; by default 5 for each class that occurs.
+    concentration : float, default=0.05
+        Parameter of the Dirichlet prior of the class probabilities of a component: the
+        smaller, the fewer classes share a component.
+    max_iter : int, default=100
+    tol : float, default=1e-4
+        Stop when three iterations raise the mean lower bound by less than this part of it.
+    scaling, classes, threshold
+        As in `unbag.ORLogisticRegression`; the threshold "union" is the published rule.
+
+    Attributes
+    ----------
+    stick_coef_ : ndarray of shape (n_components - 1, n_features)
+        Coefficients, on scaled features, of the logistic regression by which each component
+        but the last keeps an instance that the ones before it did not.
+    stick_intercept_ : ndarray of shape (n_components - 1,)
+    component_proba_ : ndarray of shape (n_components, n_classes)
+        Probability of each class in each component.
+    scaler_ : transformer
+    n_iter_ : int
+    converged_ : bool
+        Whether the fit ended by `tol`, rather than by `max_iter`.
+    lower_bound_ : float
+        On the log-likelihood of the candidate labels; the last of `history_`.
+    history_ : ndarray of shape (n_iter_,)
+        Lower bound after each iteration; it never falls.
+    classes_, class_counts_, n_features_in_, feature_names_in_
+        As in `unbag.ORLogisticRegression`.
+
+    Notes
+    -----
+    Variational expectation maximisation. The mixture is started from the classes, the most
+    frequent first, so fits to the same data agree. An iteration takes time proportional to
+    instances, features and components.
+
+    References
+    ----------
+    L. Liu and T. Dietterich, "A conditional multinomial mixture model for superset label
+    learning", Advances in Neural Information Processing Systems 25, 2012.
+
+    Examples
+    --------
+    Low instances are "a", high ones "b"; only bags have labels.
+
+    >>> from unbag import Bags
+    >>> from unbag.paper import LSBCMM
+    >>> bags = Bags.from_list([[[0.0], [9.0]], [[1.0], [0.0]], [[8.0]], [[1.0], [7.0]]])
+    >>> model = LSBCMM().fit(bags, [{"a", "b"}, {"a"}, {"b"}, {"a", "b"}])
+    >>> model.predict_instances([[[0.5], [8.5]]])
+    array(['a', 'b'], dtype='<U1')
+    """
+
+    _knows_groups = False
+
+    def __init__(
+        self,
+        variance: float = 10.0,
+        *,
+        n_components: int | None = None,
+        concentration: float = 0.05,
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        scaling: Scaling = "standard",
+        classes: ArrayLike | None = None,
+        threshold: Threshold = 0.5,
+    ) -> None:
+        self.variance = variance
+        self.n_components = n_components
+        self.concentration = concentration
+        self.max_iter = max_iter
+        self.tol = tol
+        self.scaling = scaling
+        self.classes = classes
+        self.threshold: Threshold = threshold
+
+    @all_or_nothing
+    def fit(self, X: BagsLike, y: LabelSetsLike, instance_labels: ArrayLike | None = None) -> Self:
+        """Fit the model to bags and their label sets.
+
+        Parameters
+        ----------
+        X, y, instance_labels
+            As in `unbag.ORLogisticRegression.fit`. An unknown label is a candidate like any other,
+            and the known label of an instance its only one. Bags without candidates are left out.
+
+        Returns
+        -------
+        self
+        """
+        check_numbers(
+            self,
+            variance=(SMALLEST, np.inf),
+            concentration=(SMALLEST, np.inf),
+            tol=(0, np.inf),
+        )
+        check_positive_integers(
+            self, "max_iter", *([] if self.n_components is None else ["n_components"])
+        )
+        check_threshold(self.threshold)
+        bags, labels = self._read_training(X, y)
+        pinned = known_columns(instance_labels, bags, self.classes_, labels)
+        check_known_background(pinned, bags, len(self.classes_), self, has_background=False)
+        candidates = UnionProblem(bags.offsets, labels.indicator, pinned).allowed_labels()
+        used = candidates.any(axis=1)
+        if not used.any():
+            raise ValueError("No instance has a label to learn: all label sets are empty.")
+        candidates = candidates[used]
+        X = np.asarray(bags.X, dtype=np.float64)[used]
+        self.scaler_: Any = fitted_scaler(self, X)
+        n_default = COMPONENTS_PER_CLASS * int(candidates.any(axis=0).sum())
+        with one_blas_thread():
+            mixture = fit_mixture(
+                self.scaler_.transform(X),
+                candidates,
+                n_components=n_default if self.n_components is None else self.n_components,
+                variance=self.variance,
+                concentration=self.concentration,
+                max_iter=self.max_iter,
+                tol=self.tol,
+            )
+        self.stick_coef_: np.ndarray = mixture.coef
+        self.stick_intercept_: np.ndarray = mixture.intercept
+        dirichlet = mixture.dirichlet
+        self.component_proba_: np.ndarray = dirichlet / dirichlet.sum(axis=1, keepdims=True)
+        self.history_: np.ndarray = mixture.history
+        self.lower_bound_: float = float(mixture.history[-1])
+        self.n_iter_: int = len(mixture.history)
+        self.converged_: bool = mixture.converged
+        return self
+
+    def _instance_log_proba(self, X):
+        if not len(X):
+            return np.empty((0, len(self.classes_)))
+        X = self.scaler_.transform(np.asarray(X, dtype=np.float64))
+        logits = self.stick_coef_ @ X.T + self.stick_intercept_[:, None]
+        # Some component has at least its even share, so that no sum comes to zero.
+        return np.log(np.exp(log_sticks(logits)).T @ self.component_proba_)
+
 
 # Numbers in a matrix of components by instances that the M-step works on at a time.
 CHUNK = 2**19
@@ -34,16 +207,7 @@ CHUNK = 2**19
 
 @dataclass(frozen=True)
 class Mixture:
-    """What is learnt.
-
-    Attributes
-    ----------
-    coef : ndarray of shape (n_components - 1, n_features)
-    intercept : ndarray of shape (n_components - 1,)
-    dirichlet : ndarray of shape (n_components, n_classes)
-    history : ndarray of shape (n_iterations,)
-        Lower bound on the log-likelihood after each iteration.
-    """
+    """A fitted mixture, and the lower bound after each iteration."""
 
     coef: np.ndarray
     intercept: np.ndarray
@@ -64,21 +228,6 @@ def fit_mixture(
 ) -> Mixture:
     """Learn a mixture by variational expectation maximisation.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_instances, n_features)
-    allowed : ndarray of bool of shape (n_instances, n_classes)
-        The labels that each instance may have, at least one.
-    variance : float
-        Of the normal prior of each coefficient.
-    concentration : float
-        Of the Dirichlet prior of the class probabilities.
-    tol : float
-        Stop when the mean bound of three iterations exceeds that of the three before by less
-        than this part.
-
-    Notes
-    -----
     An iteration takes a few products of `X` with a matrix of n_components columns.
     """
     order, sets = label_sets(allowed)
@@ -127,8 +276,7 @@ def principal_axes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def seeded_components(allowed: np.ndarray, n_components: int) -> np.ndarray:
     """Return Dirichlet parameters that give each component one class to begin with.
 
-    The classes that occur take turns, the most frequent first: an order that does not depend
-    on that of the columns.
+    The classes that occur take turns, the most frequent first, whatever the order of the columns.
     """
     frequency = allowed.sum(axis=0)
     turns = np.argsort(-frequency, kind="stable")[: np.count_nonzero(frequency)]
@@ -179,7 +327,7 @@ def log_sticks(logits: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
 
     Examples
     --------
-    Three components, of which the first two keep half of what they get:
+    Three components; the first two keep half of what they get:
 
     >>> np.exp(log_sticks(np.zeros((2, 1)))).ravel()
     array([0.5 , 0.25, 0.25])
@@ -219,8 +367,6 @@ def label_given_set(
     instances, which are returned with the counts of components and classes, and the evidence: the
     sum over instances of the logarithm of what the share was divided by.
 
-    Notes
-    -----
     All instances of a label set share a component's labels out alike, so the joint table of
     components and labels is never made.
     """
@@ -276,23 +422,18 @@ class Sticks:
 
     Stick k is a logistic regression, with a ridge penalty, of keeping an instance (the share of
     component k) against passing it on (that of all later components).
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_instances, d)
-    penalty : ndarray of shape (d,)
     """
 
     def __init__(self, X: np.ndarray, penalty: np.ndarray, n_components: int) -> None:
         self.X = X
         self._n_rows = max(1, min(n_components - 1, CHUNK // len(X)))
         self._regressions = LogisticRows(X, penalty, self._n_rows)
-        self._room = np.empty((n_components - 1, len(X)))
+        self._scratch = np.empty((n_components - 1, len(X)))
 
     def improved(self, weights: np.ndarray, share: np.ndarray) -> np.ndarray:
         """Return weights close to the optimum of each stick, none of them below where it was."""
         weights = weights.copy()
-        reaching, later = self._room, share[-1]
+        reaching, later = self._scratch, share[-1]
         for k in reversed(range(len(weights))):
             later = np.add(share[k], later, out=reaching[k])
         for start in range(0, len(weights), self._n_rows):
@@ -304,4 +445,4 @@ class Sticks:
 
     def log_proba(self, weights: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Fill `out` with `log_phi`, and return it."""
-        return log_sticks(np.matmul(weights, self.X.T, out=self._room), out)
+        return log_sticks(np.matmul(weights, self.X.T, out=self._scratch), out)

@@ -1,13 +1,19 @@
-"""Many weighted logistic regressions on the same features, solved side by side.
+"""Logistic regressions inside LSB-CMM (Liu and Dietterich 2012), and the scaling of all rivals.
 
-Each row is a problem of its own, convex and with a ridge penalty. Together they are matrix
-products: Newton steps, whose directions come from conjugate gradients, so that no Hessian is
-ever made. A row that is done leaves the matrix.
+The regressions are weighted, share their features, and are solved side by side. Each row is a
+problem of its own, convex and with a ridge penalty. Together they are matrix products: Newton
+steps, whose directions come from conjugate gradients, so that no Hessian is ever made. A row that
+is done leaves the matrix.
 """
 
+from typing import Any
+
 import numpy as np
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 
 from unbag._compile import any_order
+from unbag.fitting.scaling import SCALINGS
+from unbag.validation import check_choices
 
 # A row is done when a Newton step promises to gain less than this, in nats.
 LEAST_GAIN = 0.05
@@ -27,21 +33,13 @@ class LogisticRows:
 
     The loss of a row is the sum over instances of ``whole * log(1 + exp(v)) - positive * v``,
     where v are its logits, plus ``penalty / 2 * weights**2``.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_instances, n_features)
-    penalty : ndarray of shape (n_features,)
-    n_rows : int
-        The most rows that will be solved at a time. Room for them is kept from one call to
-        the next, because fresh memory costs more than what is done with it.
     """
 
     def __init__(self, X: np.ndarray, penalty: np.ndarray, n_rows: int) -> None:
         self.X = X
         self.penalty = penalty
         self._squares = X**2
-        self._room = np.empty((6, n_rows, len(X)))
+        self._scratch = np.empty((6, n_rows, len(X)))
 
     def minimised(self, weights: np.ndarray, positive: np.ndarray, whole: np.ndarray) -> np.ndarray:
         """Bring each row close to the minimum of its loss, and none above where it was.
@@ -52,7 +50,7 @@ class LogisticRows:
         """
         weights = weights.copy()
         rows = np.arange(len(weights))
-        own = self._room[:2, : len(rows)]
+        own = self._scratch[:2, : len(rows)]
         own[0], own[1] = positive, whole
         positive, whole = own
         loss, gradient, curvature = self.loss(weights, positive, whole)
@@ -69,9 +67,9 @@ class LogisticRows:
                     break
                 length[too_long] *= CUT
                 tried[too_long] = start[too_long] - length[too_long, None] * direction[too_long]
-                room = np.empty((4, len(too_long), len(self.X)))
+                scratch = np.empty((4, len(too_long), len(self.X)))
                 loss[too_long], gradient[too_long], curvature[too_long] = self.loss(
-                    tried[too_long], positive[too_long], whole[too_long], room
+                    tried[too_long], positive[too_long], whole[too_long], scratch
                 )
             better = loss < start_loss
             weights[rows[better]] = tried[better]
@@ -88,15 +86,15 @@ class LogisticRows:
         weights: np.ndarray,
         positive: np.ndarray,
         whole: np.ndarray,
-        room: np.ndarray | None = None,
+        scratch: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the loss of each row, its gradient, and second derivatives in the logits.
 
         The arguments are as in `minimised`. The second derivatives, of shape (n_rows, n_instances),
-        lie in `room`, by default that of this object, so the next call overwrites them.
+        lie in `scratch`, by default that of this object, so the next call overwrites them.
         """
-        room = self._room[2:] if room is None else room
-        logits, odds, log_odds, curvature = room[:, : len(weights)]
+        scratch = self._scratch[2:] if scratch is None else scratch
+        logits, odds, log_odds, curvature = scratch[:, : len(weights)]
         np.matmul(weights, self.X.T, out=logits)
         np.log1p(lesser_odds(logits, out=odds), out=log_odds)
         loss = 0.5 * weights**2 @ self.penalty
@@ -112,7 +110,7 @@ class LogisticRows:
         size = np.einsum("kd,kd->k", residual, search)
         goal = np.maximum(RESIDUAL**2 * size, RESIDUAL * LEAST_GAIN)
         for _ in range(CG_STEPS):
-            bent = np.matmul(search, self.X.T, out=self._room[2, : len(rows)])
+            bent = np.matmul(search, self.X.T, out=self._scratch[2, : len(rows)])
             bent *= curvature
             product = bent @ self.X + search * ridge
             along = np.einsum("kd,kd->k", search, product)
@@ -161,3 +159,37 @@ def moved_up(array: np.ndarray, rows: np.ndarray) -> np.ndarray:
         if place != row:
             array[place] = array[row]
     return array[: len(rows)]
+
+
+# The square of a larger number, or a sum of squares of many, is more than a float can hold.
+LARGEST_FEATURE = 1e150
+
+
+def fitted_scaler(model: Any, X: np.ndarray) -> Any:
+    """Return a transformer, fitted to features, as the parameter `scaling` of a model says.
+
+    That is "standard" (mean zero, variance one), "minmax" (from zero to one) or None (as they are).
+    Constant features stay finite, and what is transformed keeps its precision. A feature that is
+    too large for distances and variances is a ValueError.
+    """
+    check_choices(model, scaling=SCALINGS)
+    largest = np.abs(X).max(axis=0).astype(np.float64)
+    if (largest > LARGEST_FEATURE).any():
+        column = int(np.argmax(largest))
+        names = getattr(model, "feature_names_in_", None)
+        name = "" if names is None else f" ({names[column]})"
+        raise ValueError(
+            f"Column {column}{name} holds {largest[column]:g}, whose square is more than a float "
+            "can hold: divide the feature by a constant."
+        )
+    kinds = {"standard": StandardScaler, "minmax": MinMaxScaler, None: FunctionTransformer}
+    return kinds[model.scaling]().fit(X)
+
+
+def affine_map(scaler: Any) -> tuple[np.ndarray | float, np.ndarray | float]:
+    """Return the factor and the shift that a scaler applies to each feature, in this order."""
+    if hasattr(scaler, "mean_"):
+        return 1 / scaler.scale_, -scaler.mean_ / scaler.scale_
+    if hasattr(scaler, "min_"):
+        return scaler.scale_, scaler.min_
+    return 1.0, 0.0

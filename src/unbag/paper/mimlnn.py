@@ -1,4 +1,4 @@
-"""MIMLNN: a linear layer over the distances of bags to typical bags."""
+"""MIMLNN, a rival in section 6.4: a linear layer on distances of bags (Zhang and Zhou 2007)."""
 
 from typing import Self
 
@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import lstsq
 
+from unbag._threads import one_blas_thread
 from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
-from unbag.fitting import Scaling, one_blas_thread
+from unbag.fitting.scaling import Scaling
 from unbag.validation import all_or_nothing, check_numbers
 
 from .medoids import MedoidClassifier
@@ -18,41 +19,23 @@ class MIMLNN(MedoidClassifier):
 
     Parameters
     ----------
-    ratio : float, default=1.0
-        Number of medoids, as a share of the training bags: rounded down, but one at least. 1
-        makes every bag a medoid, which is the most accurate on most data, and the slowest.
+    ratio, scaling, classes, random_state
+        As in `MIMLSVM`.
     alpha : float, default=2.0
         Strength of the penalty ``alpha * ||coef||**2`` on the sum of squared errors.
-    scaling : {"minmax", "standard", None}, default="minmax"
-        How features are scaled before distances are measured, as learnt from the training
-        bags: from zero to one, to mean zero and variance one, or not at all.
-    classes : array-like of shape (n_classes,), optional
-        The vocabulary, in the order of `classes_`: a label that is not in it is refused, and one
-        that no bag has is a class all the same. By default the sorted labels of the training
-        bags.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the clustering that finds the medoids.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-    class_counts_ : ndarray of int of shape (n_classes,)
-        How many training bags have each class.
-    medoid_indices_ : ndarray of int of shape (n_medoids,)
-        The training bags that are medoids.
     coef_ : ndarray of shape (n_classes, n_medoids)
         Weight of the distance to each medoid in the score of each class.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only when the bags had names for them.
+    medoid_indices_, classes_, class_counts_, n_features_in_, feature_names_in_
+        As in `MIMLSVM`.
 
     Notes
     -----
     The scores are fitted to 1 for the classes that a bag has and -1 for the others, without an
-    intercept. A bag has the classes whose score is not negative, which may be none.
-
-    All pairs of training instances are compared once, and their bags' distances held in
-    memory: (number of bags)**2 floats. A new bag is compared with the medoids only.
+    intercept. A bag has the classes whose score is not negative, which may be none. Time and memory
+    are those of `MIMLSVM`.
 
     References
     ----------
@@ -63,7 +46,7 @@ class MIMLNN(MedoidClassifier):
 
     Examples
     --------
-    >>> from unbag import MIMLNN
+    >>> from unbag.paper import MIMLNN
     >>> bags = [[[0.0], [9.0]], [[1.0], [0.0]], [[8.0]], [[1.0], [7.0]], [[0.5]], [[9.0]]]
     >>> y = [{"a", "b"}, {"a"}, {"b"}, {"a", "b"}, {"a"}, {"b"}]
     >>> model = MIMLNN(ratio=1.0, alpha=0.1, random_state=0).fit(bags, y)
@@ -95,11 +78,9 @@ class MIMLNN(MedoidClassifier):
 
         Parameters
         ----------
-        X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
-            A 2-D array has one instance per bag. Empty bags are left out.
-        y : label sets
-            Sets of labels, an indicator of 1, 0 and -1 (unknown), `LabelSets`; or one label
-            per bag. A bag counts for the scores of those classes that are known in it.
+        X, y
+            As in `unbag.ORLogisticRegression.fit`. Empty bags are left out, and a bag counts for
+            the scores of the classes that are known in it.
 
         Returns
         -------
@@ -125,15 +106,7 @@ class MIMLNN(MedoidClassifier):
 
 
 def ridge(X: np.ndarray, target: np.ndarray, alpha: float) -> np.ndarray:
-    """Find the W of least ``||X W - target||**2 + alpha ||W||**2``; of many, that of least norm.
-
-    Examples
-    --------
-    1 * 3 / (1 * 1 + 2)
-
-    >>> ridge(np.array([[1.0]]), np.array([[3.0]]), alpha=2.0).round(12)
-    array([[1.]])
-    """
+    """Find the W of least ``||X W - target||**2 + alpha ||W||**2``; of many, that of least norm."""
     n_columns = X.shape[1]
     # The penalty as rows of its own. The normal equations would square the condition number,
     # and distances to as many medoids as bags are nearly dependent.

@@ -1,6 +1,11 @@
-"""Stratified folds of bags, and tables of what a model reaches on them."""
+"""Choose among models of bags: stratified folds, cross-validation, and scorers.
+
+Scorers are what scikit-learn's ``scoring`` arguments take. Those of instances read the hidden
+``instance_labels`` of the test bags, which no estimator sees.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -10,12 +15,206 @@ from scipy import sparse
 from sklearn.model_selection import check_cv, cross_validate
 from sklearn.utils import check_random_state
 
-from unbag._scikit_learn import BaseCrossValidator
-from unbag.bags import Bags, BagsLike
+from unbag._scikit_learn import BaseCrossValidator, Pipeline
+from unbag.bags import Bags, BagsLike, value_array
 from unbag.labels import LabelSets, LabelSetsLike
+from unbag.metrics import (
+    average_precision,
+    bag_measures,
+    coverage,
+    hamming_loss,
+    instance_accuracy,
+    one_error,
+    ranking_loss,
+)
 from unbag.validation import as_labels, in_bag_order
 
-from .scorers import all_measures, scorers
+__all__ = [
+    "SCORERS",
+    "MultilabelStratifiedKFold",
+    "all_measures",
+    "cross_validate_bags",
+    "inductive_accuracy",
+    "transductive_accuracy",
+]
+
+
+def inductive_accuracy(estimator: Any, X: Bags, y: object = None) -> float:
+    """Compute the share of instances labelled rightly without seeing the labels of their bags.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        It has ``predict_instances``, or is a pipeline or a search that ends in one that has.
+    X : Bags
+        With ``instance_labels``.
+    y : object
+        Ignored.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> class AlwaysWren:
+    ...     def predict_instances(self, X):
+    ...         return np.repeat("wren", X.n_instances)
+    >>> bags = Bags([[1.0], [2.0]], offsets=[0, 2], instance_labels=["wren", "tit"])
+    >>> inductive_accuracy(AlwaysWren(), bags)
+    0.5
+    """
+    labels_true = _instance_labels(X)
+    model, X = innermost_model(estimator, X)
+    return instance_accuracy(labels_true, model.predict_instances(X))
+
+
+def transductive_accuracy(estimator: Any, X: Bags, y: LabelSetsLike) -> float:
+    """Compute the share of instances labelled rightly where the labels of their bags are known.
+
+    Parameters
+    ----------
+    estimator, X : fitted estimator and Bags
+        As for `inductive_accuracy`, with ``annotate`` in place of ``predict_instances``.
+    y : label sets of the bags
+        As in ``fit``.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> class FirstOfSet:
+    ...     def annotate(self, X, y):
+    ...         return np.repeat([min(labels) for labels in y], X.sizes)
+    >>> bags = Bags([[1.0], [2.0]], offsets=[0, 2], instance_labels=["wren", "tit"])
+    >>> transductive_accuracy(FirstOfSet(), bags, [{"tit", "wren"}])
+    0.5
+    """
+    labels_true = _instance_labels(X)
+    model, X = innermost_model(estimator, X)
+    return instance_accuracy(labels_true, model.annotate(X, y))
+
+
+def bag_scores(estimator: Any, X: BagsLike) -> np.ndarray:
+    """Score the classes of bags, to rank them: by their probabilities, wherever there are any.
+
+    Models without probabilities, and those that predict by the rule of the paper
+    (``threshold="union"``), have ``decision_function``, by which the paper ranks.
+    """
+    of_paper = getattr(getattr(estimator, "model", estimator), "threshold", None) == "union"
+    has_proba = hasattr(estimator, "predict_proba") and not of_paper
+    return (estimator.predict_proba if has_proba else estimator.decision_function)(X)
+
+
+def neg_hamming_loss(estimator: Any, X: BagsLike, y: LabelSetsLike) -> float:
+    """Score predicted label sets by minus their Hamming loss."""
+    return -hamming_loss(_aligned(y, X, estimator.classes_), estimator.predict(X))
+
+
+def ranking_score(
+    measure: Callable[[LabelSets, np.ndarray], float],
+    sign: int,
+    estimator: Any,
+    X: BagsLike,
+    y: LabelSetsLike,
+) -> float:
+    """Score the ranking of classes by a measure; the sign is -1 for a loss."""
+    return sign * measure(_aligned(y, X, estimator.classes_), bag_scores(estimator, X))
+
+
+#: All scorers by name: pick one, or give all of them to a search, with one name as ``refit``.
+SCORERS: dict[str, Callable[..., float]] = {
+    "inductive_accuracy": inductive_accuracy,
+    "transductive_accuracy": transductive_accuracy,
+    "neg_hamming_loss": neg_hamming_loss,
+    "neg_ranking_loss": partial(ranking_score, ranking_loss, -1),
+    "average_precision": partial(ranking_score, average_precision, 1),
+    "neg_one_error": partial(ranking_score, one_error, -1),
+    "neg_coverage": partial(ranking_score, coverage, -1),
+}
+
+
+def scorers(scoring: Any) -> Any:
+    """Look up names among `SCORERS`; keep scorers that are not names.
+
+    scikit-learn would take its own scorers by these names, and they know no bags.
+    """
+    if callable(scoring) or isinstance(scoring, Mapping) or not isinstance(scoring, Iterable):
+        return scoring
+    names = [scoring] if isinstance(scoring, str) else list(scoring)
+    for name in names:
+        if name not in SCORERS:
+            raise ValueError(f"scoring is {name!r}: give one of {', '.join(SCORERS)}.")
+    return {name: SCORERS[name] for name in names}
+
+
+def all_measures(estimator: Any, X: BagsLike, y: LabelSetsLike) -> dict[str, float]:
+    """Measure a fitted estimator in every way that it and the data allow.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        It has ``classes_``, ``predict`` and ``decision_function``.
+    X, y : Bags and their label sets
+        What to measure it on.
+
+    Returns
+    -------
+    dict of str to float
+        ``inductive_accuracy`` and ``transductive_accuracy``, where `X` has ``instance_labels`` and
+        the estimator labels instances; then the five measures of ``unbag.metrics.bag_measures``.
+
+    Examples
+    --------
+    >>> class AlwaysWren:
+    ...     classes_ = np.array(["tit", "wren"])
+    ...     def predict(self, X):
+    ...         return np.tile([0, 1], (len(X), 1))
+    ...     decision_function = predict
+    >>> all_measures(AlwaysWren(), Bags([[1.0]], offsets=[0, 1]), [{"tit"}])["one_error"]
+    1.0
+    """
+    labels_true = getattr(X, "instance_labels", None)
+    model, X = innermost_model(estimator, X)
+    measures = {}
+    if labels_true is not None and hasattr(model, "predict_instances"):
+        measures["inductive_accuracy"] = instance_accuracy(labels_true, model.predict_instances(X))
+    if labels_true is not None and hasattr(model, "annotate"):
+        measures["transductive_accuracy"] = instance_accuracy(labels_true, model.annotate(X, y))
+    labels = _aligned(y, X, model.classes_)
+    return measures | bag_measures(labels, model.predict(X), bag_scores(model, X))
+
+
+def _instance_labels(X):
+    if not isinstance(X, Bags):
+        raise TypeError(f"X must be Bags with instance_labels, not {type(X).__name__}.")
+    if X.instance_labels is None:
+        raise ValueError("X has no instance_labels to compare with: give them to Bags.")
+    return X.instance_labels
+
+
+def innermost_model(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """Return the fitted model inside searches and pipelines, and X with the features it sees."""
+    if hasattr(estimator, "best_estimator_"):
+        return innermost_model(estimator.best_estimator_, X)
+    if isinstance(estimator, Pipeline):
+        # One by one: cut short, a pipeline counts as unfitted when its last step learns nothing.
+        for _, step in estimator.steps[:-1]:
+            X = X if step in (None, "passthrough") else step.transform(X)
+        return innermost_model(estimator[-1], X)
+    return estimator, X
+
+
+def _aligned(y, X, classes):
+    try:
+        return LabelSets.parse(as_labels(y, X, are_sets=True), classes)
+    except ValueError as error:
+        raise ValueError(
+            f"y does not fit the classes of the estimator. {error} y = LabelSets.parse(y) before "
+            "splitting gives all folds the same classes."
+        ) from None
 
 
 class MultilabelStratifiedKFold(BaseCrossValidator):
@@ -138,7 +337,7 @@ def cross_validate_bags(
     Parameters
     ----------
     estimator, X : estimator and Bags
-        The estimator is cloned and fitted anew for each fold.
+        The estimator is cloned and fitted for each fold.
     y : label sets, indicator matrix or LabelSets
         Read once, so that all folds have the same classes.
     groups : array-like of shape (n_bags,), optional
@@ -188,30 +387,6 @@ def cross_validate_bags(
     }
 
 
-def fold_summary(folds: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
-    """Compute the mean and the standard deviation of each measure over the folds.
-
-    Parameters
-    ----------
-    folds : dict of str to array-like of shape (n_folds,)
-        What `cross_validate_bags` returns.
-
-    Returns
-    -------
-    dict of str to ndarray of shape (n_measures,)
-        A table with one row per measure: ``measure``, ``mean`` and ``std`` (over n_folds - 1).
-
-    Examples
-    --------
-    >>> fold_summary({"fold": [0, 1, 2], "one_error": [0.1, 0.2, 0.3]})["mean"].round(3)
-    array([0.2])
-    """
-    measures = [name for name in folds if name not in ("fold", "n_train", "n_test")]
-    values = np.array([folds[name] for name in measures])
-    means, deviations = values.mean(axis=1), values.std(axis=1, ddof=1)
-    return {"measure": np.array(measures), "mean": means, "std": deviations}
-
-
 def bag_folds(
     X: BagsLike,
     y: LabelSets,
@@ -233,10 +408,10 @@ def read_label_sets(y: LabelSetsLike, X: BagsLike) -> LabelSets:
     """Read label sets, or one class per bag."""
     given: Any = as_labels(y, X)
     is_table = getattr(given, "ndim", 1) > 1 or hasattr(type(given), "columns")
-    first = None if is_table or given is None else next(iter(given), None)
+    first = None if is_table or y is None else next(iter(given), None)
     if not isinstance(first, str | Real | np.generic):
         return LabelSets.parse(given)
-    classes, columns = np.unique(np.asarray(given), return_inverse=True)
+    classes, columns = np.unique(value_array(given), return_inverse=True)
     return LabelSets(columns[:, None] == np.arange(classes.size), classes)
 
 
@@ -253,7 +428,8 @@ def _dealt(counts, sizes, n_folds):
         classes, n_bags = counts.indices[entries], counts.data[entries]
         left = room - sizes[unit]
         # Shares of the class, so that a bag of a rare one weighs more.
-        need = (n_bags / totals[classes]) @ lacks[classes]
+        # Rounded, so that ties are ties on every processor, whatever its order of summation.
+        need = ((n_bags / totals[classes]) @ lacks[classes]).round(9)
         # The last key decides first: overfill no fold, then fill the need, then the room.
         fold = np.lexsort((left, need, np.minimum(left, 0)))[-1]
         fold_of[unit] = fold

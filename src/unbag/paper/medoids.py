@@ -1,4 +1,4 @@
-"""Bags as vectors: how far each lies from some typical bags of the training set.
+"""Distances of bags to medoids: MIMLSVM and MIMLNN of section 6.4 (Zhou and Zhang 2007).
 
 Bags are compared by the maximal Hausdorff distance: how far the most isolated instance of
 either bag lies from the nearest instance of the other. The typical bags are medoids, found by
@@ -17,10 +17,10 @@ from sklearn.utils import check_random_state
 from unbag._compile import kernel
 from unbag.bags import Bags, first_nonfinite
 from unbag.estimators.contract import BagClassifier, BagsLike, LabelSetsLike, RandomState
-from unbag.fitting import Scaling
+from unbag.fitting.scaling import Scaling
 from unbag.validation import check_numbers
 
-from .scaling import fitted_scaler
+from .logistic_rows import fitted_scaler
 
 # Numbers in a block of instances that all bags are compared with in turn: 64 KiB, so that it
 # stays in the cache of any core.
@@ -45,18 +45,7 @@ class MedoidClassifier(BagClassifier):
     def _learn_medoids(
         self, X: BagsLike, y: LabelSetsLike
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Choose the medoids, and return what is to be learnt from the distances to them.
-
-        Returns
-        -------
-        distances : ndarray of shape (n_bags, n_medoids)
-            Of those training bags that are not empty.
-        target : ndarray of shape (n_bags, n_classes)
-            1 for the classes that a bag has, -1 for the others.
-        known : ndarray of bool of shape (n_bags, n_classes)
-            Whether the target is known. Every class is known in some bag: one that is unknown
-            in all of them is taken to be absent.
-        """
+        """Choose the medoids; return distances to them, targets, and a mask of known targets."""
         check_numbers(self, ratio=(0, 1))
         bags, labels = self._read_training(X, y)
         filled = np.flatnonzero(bags.sizes > 0)
@@ -70,7 +59,7 @@ class MedoidClassifier(BagClassifier):
         rng = check_random_state(self.random_state)
         medoids = k_medoids(distances, medoid_count(self.ratio, len(bags)), rng)
         chosen = bags[medoids]
-        # Anew, because which rows of a table they were is nothing that a model keeps.
+        # Made again without the rows of their table, which a model must not keep.
         self._medoids = Bags(chosen.X, chosen.offsets, chosen.ids)
         self.medoid_indices_: np.ndarray = filled[medoids]
         return distances[:, medoids], np.where(labels.required, 1.0, -1.0), known
@@ -124,22 +113,9 @@ def hausdorff_distances(
     """Measure the maximal Hausdorff distance of every bag to every other, (n_bags, n_others).
 
     That is the Euclidean distance of the most isolated instance of either bag to the nearest one of
-    the other bag. It is zero exactly for bags of the same instances, and infinite if one bag is
-    empty, and the other is not. Without other bags, distances are those among the same ones.
-
-    Notes
-    -----
-    Time n_instances * n_other_instances * n_features, half of it among the same bags; memory
-    for the result and a block of instances. Differences are taken before they are squared, so
-    that close instances lose no digits, and in one order, so that the result is symmetric.
-
-    Examples
-    --------
-    The 10 is 9 away from the 1.
-
-    >>> hausdorff_distances(np.array([[0.0], [10.0], [1.0]]), np.array([0, 2, 3]))
-    array([[0., 9.],
-           [9., 0.]])
+    the other bag; infinite if one bag is empty, and the other is not. Without other bags, distances
+    are those among the same ones. Differences are taken before they are squared, so that close
+    instances lose no digits.
     """
     X = np.ascontiguousarray(X, dtype=np.float64)
     if other_X is None:
@@ -206,15 +182,8 @@ def k_medoids(distances: np.ndarray, n_medoids: int, rng: np.random.RandomState)
     """Choose bags that the others lie around, from distances of shape (n_bags, n_bags).
 
     Clusters start at random. Then, in turn, every bag joins its nearest medoid and every cluster
-    chooses as its medoid the bag with the least sum of distances to the others. What is returned
-    are distinct positions of bags, in order, as they were when no medoid changed any more, or after
-    100 rounds.
-
-    Examples
-    --------
-    >>> position = np.array([0.0, 1.0, 2.0, 10.0, 11.0, 12.0])
-    >>> k_medoids(abs(position[:, None] - position), 2, np.random.RandomState(0))
-    array([1, 4])
+    chooses as its medoid the bag with the least sum of distances to the others, until no medoid
+    changes, or for 100 rounds. Return distinct positions of bags, in order.
     """
     n_bags = len(distances)
     cluster = rng.randint(n_medoids, size=n_bags)

@@ -1,4 +1,4 @@
-"""MIMLSVM: support vector machines over the distances of bags to typical bags."""
+"""MIMLSVM, a rival in section 6.4: vector machines on distances of bags (Zhou and Zhang 2007)."""
 
 from typing import Literal, Self
 
@@ -7,8 +7,9 @@ from numpy.typing import ArrayLike
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
+from unbag._threads import one_blas_thread
 from unbag.estimators.contract import BagsLike, LabelSetsLike, RandomState
-from unbag.fitting import Scaling, one_blas_thread
+from unbag.fitting.scaling import Scaling
 from unbag.validation import all_or_nothing, check_numbers
 
 from .medoids import MedoidClassifier
@@ -32,26 +33,20 @@ class MIMLSVM(MedoidClassifier):
         How features are scaled before distances are measured, as learnt from the training
         bags: from zero to one, to mean zero and variance one, or not at all.
     classes : array-like of shape (n_classes,), optional
-        The vocabulary, in the order of `classes_`: a label that is not in it is refused, and one
-        that no bag has is a class all the same. By default the sorted labels of the training
-        bags.
+        The vocabulary, as in `unbag.ORLogisticRegression`.
     random_state : int, RandomState instance or None, default=None
         Seed of the clustering that finds the medoids.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-    class_counts_ : ndarray of int of shape (n_classes,)
-        How many training bags have each class.
     medoid_indices_ : ndarray of int of shape (n_medoids,)
         The training bags that are medoids.
     dual_coef_ : ndarray of shape (n_classes, n_training_bags)
-        Weight of each training bag that is not empty in the score of each class; zero but for
+        Weight of each training bag that is not empty in the score of each class; zero except for
         its support vectors.
     intercept_ : ndarray of shape (n_classes,)
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only when the bags had names for them.
+    classes_, class_counts_, n_features_in_, feature_names_in_
+        As in `unbag.ORLogisticRegression`.
 
     Notes
     -----
@@ -69,7 +64,7 @@ class MIMLSVM(MedoidClassifier):
 
     Examples
     --------
-    >>> from unbag import MIMLSVM
+    >>> from unbag.paper import MIMLSVM
     >>> bags = [[[0.0], [9.0]], [[1.0], [0.0]], [[8.0]], [[1.0], [7.0]], [[0.5]], [[9.0]]]
     >>> y = [{"a", "b"}, {"a"}, {"b"}, {"a", "b"}, {"a"}, {"b"}]
     >>> model = MIMLSVM(ratio=1.0, gamma=2.0, random_state=0).fit(bags, y)
@@ -103,11 +98,9 @@ class MIMLSVM(MedoidClassifier):
 
         Parameters
         ----------
-        X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
-            A 2-D array has one instance per bag. Empty bags are left out.
-        y : label sets
-            Sets of labels, an indicator of 1, 0 and -1 (unknown), `LabelSets`; or one label
-            per bag. A bag counts for the machines of those classes that are known in it.
+        X, y
+            As in `unbag.ORLogisticRegression.fit`. Empty bags are left out, and a bag counts for
+            the machines of the classes that are known in it.
 
         Returns
         -------
@@ -115,7 +108,7 @@ class MIMLSVM(MedoidClassifier):
         """
         check_numbers(self, C=(0, np.inf))
         if self.C == 0:
-            raise ValueError("C must be more than 0: where errors cost nothing, none is avoided.")
+            raise ValueError("C must be more than 0, or errors would cost nothing.")
         if not isinstance(self.gamma, str):
             check_numbers(self, gamma=(0, np.inf))
         elif self.gamma != "scale":
