@@ -18,23 +18,19 @@ unexport PYTHONDONTWRITEBYTECODE
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c $(CONSTRAINTS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev install-extras demo test test-reproduction test-slow test-rest test-wheel test-all fuzz test-fuzz bench docs lint format clean
+.PHONY: help demo test test-slow test-all lint format docs bench fuzz clean
 
 help:
 	@echo "make demo       learn to read digits from bags of digits"
 	@echo "make test       run linters, import rules, tests, and the examples in the documentation"
-	@echo "make test-reproduction  run the tests of reproduction/, the paper's experiments"
-	@echo "make test-slow  run the tests that take longest, with every extra installed"
-	@echo "make test-rest  run all that make test leaves out, as .ci/run does"
-	@echo "make test-all   run the tests on Python 3.11, 3.12 and 3.13, where this machine has them,"
-	@echo "                and on 3.11 with the oldest libraries allowed; with a new seed, or UNBAG_SEED"
-	@echo "make test-wheel install the package as people do on each of these Pythons, and try it"
-	@echo "make fuzz       try hostile input at random for MINUTES=10, with a new seed or SEED=..."
-	@echo "make test-fuzz  try the same hostile input as ever (about two minutes)"
-	@echo "make bench      time kernels and fits, print tables, and write benchmarks/results/"
-	@echo "make docs       build the documentation's site into build/site, warnings being errors"
+	@echo "make test-slow  run all that make test leaves out, with every extra installed"
+	@echo "make test-all   run the tests, and install the package, on Python 3.11, 3.12 and 3.13, where"
+	@echo "                this machine has them, and with the oldest libraries allowed; new examples"
 	@echo "make lint       run the linters only"
 	@echo "make format     format the code"
+	@echo "make docs       build the documentation's site into build/site, warnings being errors"
+	@echo "make bench      time kernels and fits, print tables, and write benchmarks/results/"
+	@echo "make fuzz       try hostile input for two minutes, or new input for MINUTES=10"
 	@echo "make clean      remove the virtual environments and everything generated"
 
 $(BIN)/python:
@@ -57,12 +53,6 @@ $(EXTRAS_INSTALLED): $(INSTALLED)
 	@$(PIP_INSTALL) -e ".[dev,torch]"
 	@touch $@
 
-install: $(DEMO_INSTALLED)
-
-install-dev: $(INSTALLED)
-
-install-extras: $(EXTRAS_INSTALLED)
-
 demo: $(DEMO_INSTALLED)
 	@echo "Reading digits from bags of digits ..."
 	@$(BIN)/unbag demo
@@ -71,6 +61,7 @@ lint: $(INSTALLED)
 	@echo "Checking style ..."
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/python .ci/prose.py
 	@echo "Checking types, but of what imports torch, which is not installed with the rest ..."
 	@$(BIN)/basedpyright --pythonpath $(BIN)/python $$(grep -rLE $(IMPORTS_TORCH) src/unbag reproduction/src --include="*.py")
 
@@ -78,50 +69,34 @@ test: lint
 	@echo "Running the tests ..."
 	@$(PYTEST) tests src
 
-test-reproduction: $(INSTALLED)
-	@echo "Running the tests of the paper's experiments ..."
-	@$(PYTEST) reproduction
-
-test-slow: $(EXTRAS_INSTALLED)
-	@echo "Running the slow tests ..."
-	@$(PYTEST) -m slow
-
 # All that `make test` leaves out, in one run of pytest: each run imports everything in every process,
 # and has an end at which one of them is left alone with the last test.
-test-rest: $(EXTRAS_INSTALLED)
+test-slow: $(EXTRAS_INSTALLED)
 	@echo "Checking types of what imports torch ..."
 	@$(BIN)/basedpyright --pythonpath $(BIN)/python $$(grep -rlE $(IMPORTS_TORCH) src/unbag reproduction/src --include="*.py")
 	@echo "Running the tests that need torch, data, a browser, the reproduction or much time ..."
 	@$(PYTEST) -m "torch or data or browser or reproduction or slow" tests src reproduction
 
-# Some five minutes for each Python, most of them for downloads and compiling.
-test-wheel: $(INSTALLED)
+# Some five minutes more for each Python to install the package as people do.
+test-all: $(INSTALLED)
+	@.ci/test-all
 	@$(BIN)/python .ci/test_wheel.py
 
-test-all:
-	@.ci/test-all
-
+# Without MINUTES or SEED, the same input as ever.
 fuzz: $(INSTALLED)
-	@cd tests && ../$(BIN)/python -m fuzz $(TARGETS) --minutes $(or $(MINUTES),10) \
-		$(if $(SEED),--seed $(SEED))
-
-test-fuzz: $(INSTALLED)
 	@echo "Trying hostile input ..."
-	@cd tests && ../$(BIN)/python -m fuzz
+	@cd tests && ../$(BIN)/python -m fuzz $(TARGETS) $(if $(MINUTES),--minutes $(MINUTES)) \
+		$(if $(SEED),--seed $(SEED))
 
 bench: $(INSTALLED)
 	@echo "Timing kernels and fits (a few minutes) ..."
 	@$(BIN)/python benchmarks/kernels.py
-	@$(BIN)/python benchmarks/mixed.py $(BASE)
 	@$(BIN)/python benchmarks/fits.py
-	@$(BIN)/python benchmarks/limit.py $(BASE)
-	@$(BIN)/python benchmarks/rivals.py
 	@$(BIN)/python benchmarks/annotate.py
-	@$(BIN)/python benchmarks/tuning.py
 	@$(BIN)/python benchmarks/scaling.py
 	@$(BIN)/python benchmarks/out_of_core.py --bags 200000
 	@$(BIN)/python benchmarks/cluster.py
-	@$(BIN)/python benchmarks/scale_page.py
+	@$(BIN)/python benchmarks/evidence_page.py
 	@$(BIN)/python benchmarks/against.py $(BASE)
 
 docs: $(INSTALLED)

@@ -2,11 +2,10 @@
 
     python .ci/test_wheel.py                  3.11, 3.12 and 3.13, where this machine has them
     python .ci/test_wheel.py 3.12             one of them
-    python .ci/test_wheel.py --dist dist      files that were built before
 
 Each Python gets two environments with nothing in them. Into one goes the wheel; there the package
-is imported, ``unbag --help`` and ``unbag demo`` run, then the commands of the README's console, and
-those of the pages about recordings, pictures and signals. In the unpacked sdist the lines of the
+is imported, ``unbag --help`` and ``unbag demo`` run, then the commands of the pages about signals,
+pictures and recordings, and those of the README's console. In the unpacked sdist the lines of the
 README's section on installing run as they stand. Nothing is compiled beforehand, and the demo has
 to say that it compiles. Building needs hatchling.
 """
@@ -29,7 +28,9 @@ SCRIPTS = "Scripts" if os.name == "nt" else "bin"
 HIDDEN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "UNBAG_DATA", "MAKEFLAGS", "MAKELEVEL")
 COMPILING = "Compiling inference kernels"
 # The pages about media, and the extras that they need.
-PAGES = {"signals": None, "recordings": "audio", "pictures": "images"}
+PAGES = {"signals": None, "pictures": "images", "recordings": "audio"}
+# Lines of the README's console that are not run here: one installs, and one opens a page.
+NOT_RUN = ("pip install", "unbag review")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
@@ -128,23 +129,26 @@ def try_wheel(python: str, dist: Path, sources: Path, folder: Path, *, quick: bo
         raise SystemExit(f"unbag --help lists no commands:\n{helped}")
     check_demo(run("unbag demo", folder, environment), folder, is_drawn=False)
     if not quick:
-        for line in blocks((sources / "README.md").read_text(encoding="utf-8"), "console"):
-            run(line, folder, environment)
         for page, extra in PAGES.items():
             if extra is not None:
                 run([*install, f"{wheel}[{extra}]"], folder, environment)
             own = folder / page
             own.mkdir()
-            try_page(sources / "docs" / "howto" / f"{page}.md", scripts, own, environment)
+            try_page(page, sources, own, environment)
+        # README has the recordings of that page, and their tags next to them.
+        own = folder / "recordings"
+        shutil.copy(own / "recordings" / "tags.csv", own)
+        for line in blocks((sources / "README.md").read_text(encoding="utf-8"), "console"):
+            if not line.startswith(NOT_RUN):
+                run(line, own, environment)
 
 
-def try_page(page: Path, scripts: Path, folder: Path, environment: dict[str, str]) -> None:
-    """Make the media of a page by its first example, and run its first commands on them."""
-    text = page.read_text(encoding="utf-8")
-    first = dict(reversed(BLOCK.findall(text)))
-    make = "\n".join(line.removeprefix(">>> ") for line in first["python"].splitlines())
-    run([str(scripts / "python"), "-c", make], folder, environment)
-    for line in first["console"].splitlines():
+def try_page(page: str, sources: Path, folder: Path, environment: dict[str, str]) -> None:
+    """Make the media of a page as it says, and run its first commands on them."""
+    shutil.copytree(sources / "benchmarks", folder / "benchmarks")
+    text = (sources / "docs" / "howto" / f"{page}.md").read_text(encoding="utf-8")
+    consoles = [text for language, text in BLOCK.findall(text) if language == "console"]
+    for line in "".join(consoles[:2]).splitlines():
         run(line.removeprefix("$ "), folder, environment)
 
 
@@ -166,7 +170,6 @@ def main() -> None:
     """Test the Pythons that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("versions", nargs="*", help="such as 3.12; all that are supported")
-    parser.add_argument("--dist", type=Path, help="folder of a wheel and an sdist, built before")
     parser.add_argument(
         "--quick", action="store_true", help="the wheel only, and no more than the demo"
     )
@@ -174,10 +177,9 @@ def main() -> None:
     missing = []
     with tempfile.TemporaryDirectory(prefix="unbag-") as temporary:
         folder = Path(temporary)
-        dist = given.dist.resolve() if given.dist else folder / "dist"
-        if given.dist is None:
-            print("== Building the sdist and the wheel", flush=True)
-            build(dist)
+        dist = folder / "dist"
+        print("== Building the sdist and the wheel", flush=True)
+        build(dist)
         sources = unpack(dist, folder / "sources")
         for version in given.versions or VERSIONS:
             python = find_python(version)

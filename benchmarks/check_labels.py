@@ -9,7 +9,7 @@ is the share of wrong ones among as many of the first as there are wrong ones. B
 `unbag check` stands a logistic regression per class on the mean, minimum and maximum of each
 feature over the bag, cross-validated on the same folds and ranked by cleanlab's quality scores of
 multi-label data. Its penalty is the best of three in hindsight, for each data set and kind of
-error. Needs ``unbag[bench]``.
+error. Needs the extra ``bench``.
 """
 
 from time import perf_counter
@@ -23,9 +23,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from measure import machine, save
-from unbag import LabelSets, ORLogisticRegression, check_labels, datasets
+from unbag import LabelSets, ORLogisticRegression, check_labels
 from unbag.cli.check import doubting_settings
-from unbag.model_selection.folds import bag_folds
+from unbag.model_selection import bag_folds
+from unbag.settings import Settings
+from unbag_reproduce import datasets
 
 DATA = ("msrcv2", "hja-union")
 SEEDS = range(5)
@@ -35,6 +37,8 @@ ADDED = ("as many as were removed", "5 % of the absent ones")
 TAGGED = {"added": 1, "removed": 0}
 PENALTIES = (1.0, 10.0, 100.0)
 OURS, PLAIN, RIVAL = "unbag check", "ORLogisticRegression()", "cleanlab, best penalty"
+#: The model of `unbag.fit`, which held-out bags calibrate.
+CALIBRATED = "default of unbag.fit"
 
 
 def made_wrong(y, added, rng):
@@ -98,6 +102,7 @@ def measured(name, added, console):
     methods = {
         OURS: lambda *given: by_unbag(doubting_settings().unfitted(), *given),
         PLAIN: lambda *given: by_unbag(ORLogisticRegression(), *given),
+        CALIBRATED: lambda *given: by_unbag(Settings().unfitted(), *given),
     }
     methods |= {
         f"cleanlab, penalty {penalty:g}": lambda *given, penalty=penalty: by_cleanlab(
@@ -128,6 +133,7 @@ def compared(found, kind):
     return {
         OURS: float(np.mean(found[OURS][kind])),
         PLAIN: float(np.mean(found[PLAIN][kind])),
+        CALIBRATED: float(np.mean(found[CALIBRATED][kind])),
         RIVAL: float(np.mean(rival)),
         "gain": float(gain.mean()),
         "standard_error": float(error),
@@ -140,7 +146,7 @@ def main():
     results = {"machine": machine()}
     for added in ADDED:
         table = Table(title=f"Wrong labels found, {SHARE:.0%} of the tags removed, added {added}")
-        for column in ("data", "error", OURS, PLAIN, RIVAL, "gain", "standard error"):
+        for column in ("data", "error", OURS, PLAIN, CALIBRATED, RIVAL, "gain", "standard error"):
             table.add_column(column, justify="left" if column in ("data", "error") else "right")
         for name in DATA:
             if not datasets.is_available(name):
@@ -150,7 +156,7 @@ def main():
             summary = {kind: compared(found, kind) for kind in TAGGED}
             results.setdefault(added, {})[name] = {"precision": found, "compared": summary}
             for kind, row in summary.items():
-                shares = (f"{row[each]:.1%}" for each in (OURS, PLAIN, RIVAL))
+                shares = (f"{row[each]:.1%}" for each in (OURS, PLAIN, CALIBRATED, RIVAL))
                 points = (f"{100 * row[each]:.1f}" for each in ("gain", "standard_error"))
                 table.add_row(name, kind, *shares, *points)
         console.print(table)

@@ -12,7 +12,7 @@ programs.
 
     python benchmarks/cluster.py [--quick]
 
-`python benchmarks/scale_page.py` writes the results into docs/howto/scale.md.
+`python benchmarks/evidence_page.py` writes the results into docs/evidence.md.
 """
 
 import argparse
@@ -20,6 +20,7 @@ import os
 import tempfile
 import warnings
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import NamedTuple
@@ -37,11 +38,12 @@ from rich.table import Table
 
 import unbag.dask
 from measure import machine, save
-from unbag import Bags, ORLogisticRegression, out_of_core
+from unbag import Bags, ORLogisticRegression
 from unbag.bags import offsets_of
 from unbag.dask.bags import ClusterBags
 from unbag.dask.clusters import Tasks
 from unbag.dask.sources import partitions_of_set
+from unbag.tables.stored import StoredBags
 
 N_FEATURES, N_CLASSES, N_LABELS = 32, 20, 3
 N_PARTITIONS, BAGS_OF_PARTITION = 8, 40_000
@@ -106,15 +108,15 @@ def iteration_of(fit, client=None):
     """Time an iteration of a fit: the fastest in wall-clock time, and the mean in CPU time."""
     times, watch, processor = [], None, None
 
-    def callback(iteration, log_likelihood):
+    def note(progress):
         nonlocal watch, processor
         times.append(perf_counter())
-        if iteration == FIRST:
+        if len(progress.history) == FIRST:
             watch = Stopwatch(client)
-        elif iteration == ITERATIONS:
+        elif len(progress.history) == ITERATIONS:
             processor = watch.read().over(ITERATIONS - FIRST).processor
 
-    fit(ORLogisticRegression(max_iter=ITERATIONS, tol=0, callback=callback))
+    fit(ORLogisticRegression(max_iter=ITERATIONS, tol=0), watch=note)
     return Seconds(float(np.diff(times).min()), processor)
 
 
@@ -137,10 +139,10 @@ def iterations(one, two, rounds, n_bags):
     del pairs
     data = delayed(N_PARTITIONS, n_bags)
     fits = {
-        "one core": (lambda model: model.set_params(n_jobs=1).fit(bags, y), None),
-        "two cores": (lambda model: model.set_params(n_jobs=2).fit(bags, y), None),
-        "one worker": (lambda model: unbag.dask.fit(model, data, one), one),
-        "two workers": (lambda model: unbag.dask.fit(model, data, two), two),
+        "one core": (lambda model, **own: model.set_params(n_jobs=1).fit(bags, y, **own), None),
+        "two cores": (lambda model, **own: model.set_params(n_jobs=2).fit(bags, y, **own), None),
+        "one worker": (partial(unbag.dask.fit, data=data, client=one), one),
+        "two workers": (partial(unbag.dask.fit, data=data, client=two), two),
     }
     found = {name: [] for name in fits}
     for _ in range(rounds):
@@ -167,9 +169,11 @@ def what_a_cluster_adds(client, rounds):
     for count in PARTITION_COUNTS:
         data = delayed(count, 2)
         found[count] = best(
-            [iteration_of(lambda model, data=data: unbag.dask.fit(model, data, client), client)
-             for _ in range(rounds)]
-        )  # fmt: skip
+            [
+                iteration_of(partial(unbag.dask.fit, data=data, client=client), client)
+                for _ in range(rounds)
+            ]
+        )
     processor = {count: each.processor for count, each in found.items()}
     per_partition, once = np.polyfit(list(processor), list(processor.values()), 1).tolist()
     return {
@@ -195,7 +199,7 @@ def reading(client, rounds, n_bags):
         found, read = [], []
         for _ in range(rounds):
             watch = Stopwatch()
-            stored = out_of_core.StoredBags(folder)
+            stored = StoredBags(folder)
             found.append(watch.read())
             with Tasks(client) as tasks:
                 watch = Stopwatch(client)

@@ -20,8 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
+from synthetic.families import FAMILIES, N_NEW, family
 from unbag_reproduce.calibration import calibration_error, reliability
-from unbag_reproduce.datasets.made import FAMILIES, N_NEW, family
 
 LEDGER = Path(__file__).parent / "results" / "committee.jsonl"
 REAL = ("hja-union", "msrcv2", "letter-carroll", "letter-frost")
@@ -40,7 +40,7 @@ def data_of(name, seed):
     from unbag.datasets import load_digit_bags
 
     if name in REAL:
-        from unbag import datasets
+        from unbag_reproduce import datasets
 
         data = (
             datasets.load(name, random_state=seed // FOLDS)

@@ -7,7 +7,7 @@ Bags of about 5, 10 and 20 images (deviations 1, 2 and 5), 2,000, 1,000 and 500 
 the training images; the same network learns by the exact loss, by the approximations of it, and,
 as a bound, from the labels of the images. Balanced accuracy on the test images, each by itself.
 The images are scikit-learn's, of 8 x 8 pixels, of which a fourth is for testing; or those of MNIST,
-from a folder that holds its four files, compressed or not. Needs ``unbag[torch]`` and
+from a folder that holds its four files, compressed or not. Needs the extra ``torch`` and
 ``./reproduction``.
 """
 

@@ -20,9 +20,11 @@ from scipy.special import log_softmax
 from threadpoolctl import threadpool_limits
 
 from measure import alternate, machine, save
-from unbag.union import infer
+from unbag.paper.fast import infer_as_published
+from unbag.union import UnionProblem, infer
 
-KERNELS = ("auto", "adaptive", "dense", "chain", "forward", "fast")
+KERNELS = ("auto", "adaptive", "dense", "chain")
+PUBLISHED = ("forward", "fast")
 SIZES = ((10, 2), (10, 4), (12, 6), (16, 8), (30, 10), (12, 12), (60, 12), (50, 14), (200, 16))
 # The published O(n^2) algorithm is left out where it would take minutes.
 FORWARD_LIMIT = 2e8
@@ -42,6 +44,13 @@ def kernels_by_size(rng, rounds):
         calls = {
             method: lambda method=method, bag=bag: infer(*bag, method=method, n_jobs=1)
             for method in KERNELS
+        }
+        problem = UnionProblem(*bag[1:])
+        calls |= {
+            method: lambda method=method, given=(problem, bag[0]): infer_as_published(
+                *given, method
+            )
+            for method in PUBLISHED
             if method != "forward" or work < FORWARD_LIMIT
         }
         seconds = alternate(calls, rounds if work < 1e7 else 3)

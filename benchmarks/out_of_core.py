@@ -34,29 +34,24 @@ OUT_OF_CORE = """
 import json, sys, time, warnings
 warnings.simplefilter("ignore")
 from unbag import ORLogisticRegression, out_of_core
+from unbag.tables.stored import StoredBags
 times = [time.perf_counter()]
-model = ORLogisticRegression(
-    solver=sys.argv[3], max_iter=int(sys.argv[2]), tol=0, random_state=0,
-    callback=lambda *_: times.append(time.perf_counter()),
-)
-stored = out_of_core.StoredBags(sys.argv[1])
+model = ORLogisticRegression(max_iter=int(sys.argv[2]), tol=0)
+stored = StoredBags(sys.argv[1])
 times[0] = time.perf_counter()
-out_of_core.fit(model, stored)
+out_of_core.fit(model, stored, watch=lambda now: times.append(time.perf_counter()))
 print(json.dumps({"times": times, "instances": stored.n_instances}))
 """
 IN_MEMORY = """
 import json, sys, time, warnings
 warnings.simplefilter("ignore")
-from unbag import Bags, ORLogisticRegression, io
+from unbag import Bags, ORLogisticRegression, tables
 times = [time.perf_counter()]
-model = ORLogisticRegression(
-    solver=sys.argv[3], max_iter=int(sys.argv[2]), tol=0, random_state=0,
-    callback=lambda *_: times.append(time.perf_counter()),
-)
-data = io.read(sys.argv[1])
+model = ORLogisticRegression(max_iter=int(sys.argv[2]), tol=0)
+data = tables.read(sys.argv[1])
 bags = Bags(data.bags.X, data.bags.offsets)
 times[0] = time.perf_counter()
-model.fit(bags, data.labels)
+model.fit(bags, data.labels, watch=lambda now: times.append(time.perf_counter()))
 print(json.dumps({"times": times, "instances": bags.n_instances}))
 """
 
@@ -132,7 +127,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bags", type=int, default=N_BAGS, help="fewer are not recorded")
     parser.add_argument("--iterations", type=int, default=20)
-    parser.add_argument("--solver", default="lbfgs")
     parser.add_argument("--folder", type=Path, help="where to write the set; removed afterwards")
     options = parser.parse_args()
     console = Console()
@@ -145,10 +139,9 @@ def main():
         n_bytes = sum(file.stat().st_size for file in folder.iterdir())
         console.print(f"written in {time.perf_counter() - start:.0f} s: {n_bytes / 1e9:.2f} GB")
         write_set(tenth, options.bags // TENTH, np.random.default_rng(0))
-        given = options.iterations, options.solver
-        before, _ = run(IN_MEMORY, tenth, *given)
-        disk, peak = run(OUT_OF_CORE, folder, *given)
-        after, _ = run(IN_MEMORY, tenth, *given)
+        before, _ = run(IN_MEMORY, tenth, options.iterations)
+        disk, peak = run(OUT_OF_CORE, folder, options.iterations)
+        after, _ = run(IN_MEMORY, tenth, options.iterations)
         memory = min(before, after, key=lambda found: pace(found)[0])
     results = {
         "machine": machine(),
@@ -157,7 +150,6 @@ def main():
         "features": N_FEATURES,
         "classes": N_CLASSES,
         "iterations": options.iterations,
-        "solver": options.solver,
         "gigabytes_on_disk": n_bytes / 1e9,
         "peak_gigabytes": peak / 1e9,
         "out_of_core": dict(

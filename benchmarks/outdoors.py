@@ -1,6 +1,6 @@
-"""Recordings with the faults of real ones, of which it is known where every call lies.
+"""Recordings with the faults of real ones, and the place of every call.
 
-Songs of phrases, made otherwise than those of `unbag.datasets`: each species has a few syllables of
+Songs of phrases, different from those of `synthetic`: each species has a few syllables of
 its own, drawn from a seed, that its birds combine. They come from some distance: the farther, the
 fainter and the duller, with the echo of a wood. Choruses of birds that no tag names sing all
 the time in some bands. The surroundings have been through MP3 once, and the whole recording again.
@@ -12,9 +12,10 @@ import numpy as np
 import soundfile
 from scipy.signal import butter, oaconvolve, sosfilt
 
-from spoken import RATE, SECONDS, coloured, free_place, swelling, unit
-from unbag.datasets.soundscapes import Soundscapes, _at_level, _box
+from synthetic.soundscapes import Soundscapes, at_level, box_of
 
+RATE = 22050
+SECONDS = 10
 N_SPECIES = 12
 LOUDNESS = (-44.0, -22.0)
 
@@ -121,7 +122,7 @@ def outdoor_recordings(n_recordings, noise, seed, part=0):
                 sound = from_afar(sung(species[str(label)], bird, rng), distance, rng)
                 level = LOUDNESS[1] - (LOUDNESS[1] - LOUDNESS[0]) * distance + rng.normal(0, 2)
                 first = free_place(placed, len(sound), n_samples, rng, overlap=0.25)
-                placed.append((str(label), first, _at_level(sound, level)))
+                placed.append((str(label), first, at_level(sound, level)))
         waveform = around
         for _, first, sound in placed:
             waveform[first : first + len(sound)] += sound
@@ -129,5 +130,35 @@ def outdoor_recordings(n_recordings, noise, seed, part=0):
         names.append(name)
         waveforms.append(waveform.astype(np.float32))
         tags.append({str(label) for label in present})
-        boxes += [_box(name, label, first, sound, waveform, RATE) for label, first, sound in placed]
+        boxes += [box_of(name, *each, waveform, RATE) for each in placed]
     return Soundscapes(names, waveforms, RATE, tags, boxes)
+
+
+def free_place(placed, length, n_samples, rng, overlap=0.15):
+    """Return where a sound may begin: where nothing sounds, except for a share of them."""
+    for _ in range(60):
+        first = int(rng.integers(0, n_samples - length))
+        is_free = all(
+            first + length < begin or first > begin + len(sound) for _, begin, sound in placed
+        )
+        if rng.random() < overlap or is_free:
+            break
+    return first
+
+
+def unit(sound):
+    return sound / max(np.sqrt(np.mean(sound**2)), 1e-12)
+
+
+def coloured(n_samples, slope, rng, lowest=30.0):
+    """Draw noise whose power falls with a power of the frequency."""
+    frequency = np.maximum(np.fft.rfftfreq(n_samples, 1 / RATE), lowest)
+    spectrum = np.fft.rfft(rng.standard_normal(n_samples)) / frequency ** (slope / 2)
+    return unit(np.fft.irfft(spectrum, n_samples))
+
+
+def swelling(n_samples, seconds, rng):
+    """Draw a curve around 1 that goes up and down within so many seconds."""
+    n_knots = max(4, round(n_samples / RATE / seconds) + 2)
+    knots = rng.uniform(0.3, 1.7, n_knots)
+    return np.interp(np.linspace(0, n_knots - 1, n_samples), np.arange(n_knots), knots)

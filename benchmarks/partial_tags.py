@@ -17,10 +17,11 @@ from rich.console import Console
 from rich.table import Table
 
 from measure import machine, save
-from unbag import LabelSets, ORLogisticRegression, datasets
+from unbag import LabelSets, ORLogisticRegression
 from unbag.metrics import instance_accuracy
-from unbag.model_selection.folds import bag_folds
+from unbag.model_selection import bag_folds
 from unbag.union import ImpossibleBagWarning, IntractableBagWarning
+from unbag_reproduce import datasets
 
 DATA = ("hja-union", "msrcv2", "letter-frost")
 NAMED = (1.0, 0.75, 0.5, 0.25, 0.0)
@@ -29,7 +30,7 @@ SEED = 0
 READINGS = {
     "absent": (0, {}),
     "unknown": (-1, {}),
-    "absent, or missed": (0, {"missed": "learn"}),
+    "absent, or missed": (0, {"missed_rate": "learn"}),
 }
 
 

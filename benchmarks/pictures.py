@@ -1,8 +1,8 @@
-"""Find things in made pictures, and label them from the tags of the pictures.
+"""Find things in synthetic pictures, and label them from the tags of the pictures.
 
     python benchmarks/pictures.py
 
-100 pictures at each of three levels of difficulty, by `unbag.datasets.make_pictures`; and, made
+100 pictures at each of three levels of difficulty, by `synthetic.pictures`; and, made
 otherwise, cut-outs of photographs of surfaces (those that come with scikit-image) on other
 photographs. The constants of `unbag.extract` were chosen on other draws of the first kind.
 
@@ -22,15 +22,12 @@ from time import process_time
 import numpy as np
 import pyarrow as pa
 from rich.console import Console
-from rich.table import Table
 from scipy import ndimage
 from skimage import data
-from sklearn.ensemble import RandomForestClassifier
 
-import unbag
+from labelling import Instances, labelling, percent, show
 from measure import machine, save
-from unbag.datasets import Pictures, Thing, make_pictures, write_pictures
-from unbag.datasets.pictures import LEVELS
+from synthetic.pictures import LEVELS, Pictures, Thing, make_pictures, write_pictures
 from unbag.extract import image_regions, images
 from unbag.extract.regions import FEATURES
 
@@ -150,10 +147,6 @@ def judged(made, regions):
     }, truth
 
 
-def percent(values):
-    return round(100 * float(np.mean(values)), 1)
-
-
 def extracted(made):
     """Return the table that `images` would write of pictures, and the regions of each."""
     found = [image_regions(pixels) for pixels in made.pixels]
@@ -164,7 +157,7 @@ def extracted(made):
         "file": np.repeat(made.names, sizes), **dict(zip(FEATURES, features.T, strict=True)),
         "tags": np.repeat(tags, sizes),
     })  # fmt: skip
-    return rows, features, [each.labels for each in found]
+    return rows, [each.labels for each in found]
 
 
 def row_of(kind, level, n_pictures, seed):
@@ -178,37 +171,15 @@ def row_of(kind, level, n_pictures, seed):
         made, others = (
             made_collages(n, level, seed + k) for k, n in enumerate((n_pictures, n_pictures // 2))
         )
-    rows, X, regions = extracted(made)
+    rows, regions = extracted(made)
     figures, truth = judged(made, regions)
-    new_rows, new_X, new_regions = extracted(others)
+    new_rows, new_regions = extracted(others)
     _, new_truth = judged(others, new_regions)
-    holds = ~np.isin(truth, (NOTHING, CLUTTER))
-    new_holds = ~np.isin(new_truth, (NOTHING, CLUTTER))
-    for name, chosen in (("", "auto"), (", background=False", False)):
-        model = unbag.fit(
-            rows, bag="file", labels="tags", features=list(FEATURES), background=chosen
-        )
-        answers = model.annotate_frame(rows)
-        given = np.array(answers.column("annotation").to_pylist(), dtype=object)
-        is_none = np.array(answers.column("status").to_pylist()) == "background"
-        new = model.annotate_frame(new_rows, ignore_labels=True)
-        without = np.array(new.column("annotation").to_pylist(), dtype=object)
-        figures[f"right given the tags{name}"] = percent(given[holds] == truth[holds])
-        figures[f"right without tags, new pictures{name}"] = percent(
-            without[new_holds] == new_truth[new_holds]
-        )
-        if not name:
-            figures["nothing left unlabelled"] = percent(is_none[truth == NOTHING])
-    forest = RandomForestClassifier(300, random_state=0).fit(X[holds], truth[holds].astype(str))
-    figures["a forest told the truth, new pictures"] = percent(
-        forest.predict(new_X[new_holds]) == new_truth[new_holds]
+    own, new = (
+        Instances(table, [*FEATURES], held, ~np.isin(held, (NOTHING, CLUTTER)), held == NOTHING)
+        for table, held in ((rows, truth), (new_rows, new_truth))
     )
-    tags = [cell.split("|") for cell in rows.column("tags").to_pylist()]
-    figures["tags copied at random"] = percent(
-        [(label in of_file) / len(of_file) for label, of_file in
-         zip(truth[holds], np.array(tags, dtype=object)[holds], strict=True)]
-    )  # fmt: skip
-    return figures
+    return figures | labelling(own, new, "pictures")[0]
 
 
 def pictures_per_second():
@@ -239,10 +210,7 @@ def main():
     for (kind, level, *_), row in zip(units, found, strict=True):
         figures[kind][level] = row
     for kind, levels in figures.items():
-        table = Table("%", *levels, title=kind)
-        for name in next(iter(levels.values())):
-            table.add_row(name, *(f"{row[name]}" for row in levels.values()))
-        console.print(table)
+        show(console, kind, levels)
     found = {"pictures": n, "seed": seed, "figures": figures, "pictures per second": speed,
              "machine": machine()}  # fmt: skip
     save("pictures", found, console)

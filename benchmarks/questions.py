@@ -16,7 +16,6 @@ in ``UNBAG_DATA``; ``--figure`` needs matplotlib.
 
 import argparse
 import warnings
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +23,13 @@ from rich.console import Console
 from rich.table import Table
 
 from measure import RESULTS, machine, save
-from unbag import LabelSets, ORLogisticRegression, datasets
-from unbag.model_selection.ledger import Ledger, Work
-from unbag.model_selection.work import run
+from unbag import LabelSets, ORLogisticRegression
+from unbag.datasets import make_bags
 from unbag.review import estimate_errors, next_questions
+from unbag_reproduce import datasets
+from unbag_reproduce.ledger import Ledger
+from unbag_reproduce.unit import Unit
+from unbag_reproduce.work import run
 
 #: The three of the target, and others. The default strategy was chosen with a look at all of them.
 TARGETS = ("hja-union", "msrcv2", "letter-carroll")
@@ -59,28 +61,16 @@ MADE = {
 def loaded(name):
     """Return a data set by the name that the results call it."""
     if name in MADE:
-        return datasets.make_bags(**MADE[name])
-    return datasets.load_digit_bags() if name == "digits" else datasets.load(name)
+        return make_bags(**MADE[name])
+    return datasets.load(name)
 
 
-@dataclass(frozen=True)
-class Review(Work):
-    """One simulated reviewer."""
-
-    data: str
-    strategy: str
-    seed: int
-    wrong: float
-
-    def describe(self):
-        """Return what the result depends on."""
-        return asdict(self)
-
-    def result(self):
-        """Ask until half of the errors are gone."""
-        # Wrong answers may leave a tag without an instance.
-        warnings.simplefilter("ignore")
-        return Reviewer(loaded(self.data), self.wrong, self.seed).reviewed(self.strategy)
+def review(unit):
+    """Let one simulated reviewer ask until half of the errors are gone."""
+    # Wrong answers may leave a tag without an instance.
+    warnings.simplefilter("ignore")
+    reviewer = Reviewer(loaded(unit.data), unit.condition["wrong"], unit.seed)
+    return reviewer.reviewed(unit.method)
 
 
 class Reviewer:
@@ -157,7 +147,7 @@ class Reviewer:
 def units_of(data):
     """Return the runs: one seed where nothing is random."""
     return [
-        Review(name, strategy, seed, wrong)
+        Unit(review, name, method=strategy, condition={"wrong": wrong}, seed=seed)
         for name in data
         for wrong in WRONG
         for strategy in STRATEGIES
@@ -170,15 +160,15 @@ def summarised(data, ledger):
     found = {}
     for name in data:
         for wrong in WRONG:
-            runs = [unit for unit in units_of([name]) if unit.wrong == wrong]
+            runs = [unit for unit in units_of([name]) if unit.condition["wrong"] == wrong]
             answers = {strategy: [] for strategy in STRATEGIES}
             for unit in runs:
                 result = ledger[unit]
                 # A run that never got there counts as far as it went.
                 until = result["until"] or result["curve"][-1][0]
-                answers[unit.strategy].append(until / result["n_instances"])
+                answers[unit.method].append(until / result["n_instances"])
             means = {strategy: float(np.mean(shares)) for strategy, shares in answers.items()}
-            estimates = [ledger[unit]["estimate"] for unit in runs if unit.strategy == "default"]
+            estimates = [ledger[unit]["estimate"] for unit in runs if unit.method == "default"]
             found[f"{name}, {wrong:.0%} wrong"] = {
                 "answers": answers,
                 "means": means,
@@ -202,8 +192,8 @@ def drawn(data, ledger):
     figure, panels = plt.subplots(1, len(data), figsize=(4 * len(data), 3.4), sharey=True)
     for panel, name in zip(np.atleast_1d(panels), data, strict=True):
         for strategy in STRATEGIES:
-            runs = [each for each in units_of([name]) if each.strategy == strategy]
-            curves = [ledger[each] for each in runs if not each.wrong]
+            runs = [each for each in units_of([name]) if each.method == strategy]
+            curves = [ledger[each] for each in runs if not each.condition["wrong"]]
             # As far as all runs went.
             shortest = min(len(each["curve"]) for each in curves)
             points = np.array([each["curve"][:shortest] for each in curves], dtype=float)

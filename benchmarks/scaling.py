@@ -1,9 +1,9 @@
 """Time an iteration as bags, instances and features grow, and fit the exponents.
 
-One evaluation of the objective on one thread, the best of several rounds taken by turns, beside
-what `unbag.cost` says. Counted is the time of the processor: where others want it too, long calls
-are interrupted, and short ones are not. Linear growth is an exponent of one; with few features it
-is less, since inference does not depend on them.
+One evaluation of the objective on one thread, the best of several rounds taken by turns. Counted
+is the time of the processor: where others want it too, long calls are interrupted, and short ones
+are not. Linear growth is an exponent of one; with few features it is less, since inference does
+not depend on them.
 
     python benchmarks/scaling.py [--quick]
 """
@@ -15,10 +15,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from measure import RESULTS, machine, save
-from unbag import Bags, cost
+from measure import machine, save
+from unbag import Bags
+from unbag._threads import one_blas_thread
 from unbag.bags import offsets_of
-from unbag.fitting import Training, one_blas_thread
+from unbag.fitting.linear import InMemory, Objective
+from unbag.fitting.parts import PartMaker
+from unbag.fitting.scaling import Scale
 from unbag.union import UnionProblem
 
 N_CLASSES = 10
@@ -39,10 +42,10 @@ def make(n_bags, size, n_features):
 
 def evaluation(bags, y):
     """Return a call that evaluates the objective once."""
-    problem = UnionProblem(bags.offsets, y)
-    training = Training(bags, problem, np.ones(len(bags), dtype=bool), scaling=None)
-    objective = training.objective()
-    W = 0.1 * np.random.default_rng(1).normal(size=training.shape)
+    maker = PartMaker(UnionProblem(bags.offsets, y), np.arange(len(bags)))
+    W = 0.1 * np.random.default_rng(1).normal(size=(y.shape[1], bags.n_features + 1))
+    parts, scale = InMemory(bags).parts(maker, map), Scale.none(bags.n_features)
+    objective = Objective(parts, scale, 1.0, W.shape)
     return lambda: objective.statistics(W)
 
 
@@ -67,30 +70,7 @@ def grow(what, rounds):
         calls = [evaluation(*each) for each in data]
         seconds = np.min([[timed(call) for call in calls] for _ in range(rounds)], axis=0).tolist()
     sizes = [each[what] for each in given]
-    predicted = [cost(*each, n_jobs=1).seconds for each in data]
-    return {
-        "sizes": sizes, "seconds": seconds, "predicted": predicted,
-        "exponent": exponent(sizes, seconds),
-        "operations_exponent": exponent(sizes, [cost(*each).operations for each in data]),
-    }  # fmt: skip
-
-
-def plot(results, path):
-    """Draw time over size, in multiples of the smallest, beside a straight line."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(6, 4.5), layout="constrained")
-    for what, found in results.items():
-        label = f"{what}: exponent {found['exponent']:.2f}"
-        ratios = np.divide(found["seconds"], found["seconds"][0])
-        axes.loglog(TIMES, ratios, "o-", label=label)
-    axes.loglog(TIMES, TIMES, "--", color="grey", label="linear")
-    axes.set(xlabel="times as many", ylabel="times as long", title="One iteration, one thread")
-    axes.legend()
-    figure.savefig(path, dpi=100)
+    return {"sizes": sizes, "seconds": seconds, "exponent": exponent(sizes, seconds)}
 
 
 def main():
@@ -100,18 +80,13 @@ def main():
     console = Console()
     results = {what: grow(what, rounds) for what in BASE}
     table = Table(title="Growth of one iteration")
-    for column in ("what grows", "from", "to", "exponent", "counted", "measured over predicted"):
+    for column in ("what grows", "from", "to", "exponent"):
         table.add_column(column)
     for what, found in results.items():
-        ratios = np.divide(found["seconds"], found["predicted"])
-        table.add_row(
-            what, str(found["sizes"][0]), str(found["sizes"][-1]), f"{found['exponent']:.3f}",
-            f"{found['operations_exponent']:.3f}", f"{ratios.min():.2f} to {ratios.max():.2f}",
-        )  # fmt: skip
+        first, *_, last = found["sizes"]
+        table.add_row(what, str(first), str(last), f"{found['exponent']:.3f}")
     console.print(table)
     save("scaling", {"machine": machine(), **results}, console)
-    plot(results, RESULTS / "scaling.png")
-    console.print("Drawn in benchmarks/results/scaling.png")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Label windows of made signals from the tags of the recordings.
+"""Label windows of synthetic signals from the tags of the recordings.
 
     python benchmarks/signals.py
 
-100 recordings of 120 s at each of three levels of noise, by `unbag.datasets.make_signals`: six
+100 recordings of 120 s at each of three levels of noise, by `synthetic.signals`: six
 channels at 50 Hz, as of a sensor on a wrist. And, made otherwise, states of machines: three
 channels at 100 Hz of noise with resonances, with hum and knocks, whose zero wanders. Written as CSV
 files and read again, so that reading is timed.
@@ -19,14 +19,12 @@ from time import process_time
 import numpy as np
 import pyarrow.parquet as pq
 from rich.console import Console
-from rich.table import Table
 from scipy.signal import lfilter
-from sklearn.ensemble import RandomForestClassifier
 
 import unbag
+from labelling import Instances, labelling, percent, show
 from measure import machine, save
-from unbag.datasets import make_signals, write_signals
-from unbag.datasets.sensors import Bout, Signals, _placed
+from synthetic.signals import Bout, Signals, make_signals, placed, write_signals
 from unbag.extract import signals
 
 #: Of the accelerometer, in g; of machines, as a share of their own vibration.
@@ -81,7 +79,7 @@ def made_machines(n_recordings, noise, seed):
             (each, rng.uniform(5, 15)) for each in present for _ in range(rng.integers(1, 4))
         ]
         planned += [(None, rng.uniform(4, 10)) for _ in range(rng.poisson(1.0))]
-        own: list[Bout] = _placed(planned, name, 120.0, rng)
+        own: list[Bout] = placed(planned, name, 120.0, rng)
         n_samples = int(120 * RATE)
         signal = noise * rng.standard_normal((n_samples, 3))
         signal += 0.02 * np.cumsum(rng.standard_normal((n_samples, 3)), axis=0)
@@ -102,7 +100,7 @@ def made_machines(n_recordings, noise, seed):
 
 
 def extracted(made, folder):
-    """Write signals, extract from them; return the table, its rows, the truth and the seconds."""
+    """Write signals, extract from them; return the rows, features, the truth and the seconds."""
     write_signals(made, folder)
     output = Path(folder) / "windows.parquet"
     # Of this process alone: others may run beside it.
@@ -112,55 +110,23 @@ def extracted(made, folder):
     rows = pq.read_table(output)
     places = zip(*(rows.column(name).to_pylist() for name in ("file", "start", "end")), strict=True)
     truth = [made.activity_in(Path(file).stem, start, end) for file, start, end in places]
-    return output, rows, np.array(truth, dtype=object), seconds
-
-
-def percent(values):
-    return round(100 * float(np.mean(values)), 1)
-
-
-def answers_of(model, rows, **options):
-    answers = model.annotate_frame(rows, **options)
-    return (
-        np.array(answers.column(name).to_pylist(), dtype=object)
-        for name in ("annotation", "status")
-    )
+    features = [*unbag.tables.read(output).roles.features]
+    return rows, features, np.array(truth, dtype=object), seconds
 
 
 def row_of(made, others):
     """Measure extraction and labelling at one level of noise."""
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
-        output, rows, truth, seconds = extracted(made, first)
-        _, new_rows, new_truth, _ = extracted(others, second)
-        holds, new_holds = (each != None for each in (truth, new_truth))  # noqa: E711
-        figures = {"windows": len(truth), "windows that are nothing": percent(~holds)}
-        for name, chosen in (("", "auto"), (", background=False", False)):
-            model = unbag.fit(output, background=chosen)
-            given, status = answers_of(model, rows)
-            without, _ = answers_of(model, new_rows, ignore_labels=True)
-            figures[f"right given the tags{name}"] = percent(given[holds] == truth[holds])
-            figures[f"right without tags, new recordings{name}"] = percent(
-                without[new_holds] == new_truth[new_holds]
-            )
-            if not name:
-                figures["nothing left unlabelled"] = percent(status[~holds] == "background")
-        roles = unbag.io.peek(output).roles
-        X, new_X = (
-            np.column_stack([each.column(f).to_numpy() for f in roles.features])
-            for each in (rows, new_rows)
-        )
-        forest = RandomForestClassifier(300, random_state=0).fit(X[holds], truth[holds].astype(str))
-        figures["a forest told the truth, new recordings"] = percent(
-            forest.predict(new_X[new_holds]) == new_truth[new_holds]
-        )
-        tags = [cell.split("|") for cell in rows.column("tags").to_pylist()]
-        figures["tags copied at random"] = percent(
-            [(label in of_file) / len(of_file) for label, of_file in
-             zip(truth[holds], np.array(tags, dtype=object)[holds], strict=True)]
-        )  # fmt: skip
-        length = sum(time[-1] - time[0] for time in made.times)
-        figures["times real time, one core"] = round(length / seconds)
-    return figures
+        rows, features, truth, seconds = extracted(made, first)
+        new_rows, _, new_truth, _ = extracted(others, second)
+    own, new = (
+        Instances(table, features, held, held != None, held == None)  # noqa: E711
+        for table, held in ((rows, truth), (new_rows, new_truth))
+    )
+    figures = {"windows": len(truth), "windows that are nothing": percent(own.nothing)}
+    length = sum(time[-1] - time[0] for time in made.times)
+    speed = {"times real time, one core": round(length / seconds)}
+    return figures | labelling(own, new, "recordings")[0] | speed
 
 
 def main():
@@ -178,10 +144,7 @@ def main():
         figures["wrist"][level] = row_of(*wrist)
         figures["machines"][level] = row_of(*machines)
     for kind, levels in figures.items():
-        table = Table("%", *(f"noise {level}" for level in levels), title=kind)
-        for name in next(iter(levels.values())):
-            table.add_row(name, *(f"{row[name]}" for row in levels.values()))
-        console.print(table)
+        show(console, kind, levels)
     save(
         "signals", {"recordings": n, "seed": seed, "figures": figures, "machine": machine()},
         console,

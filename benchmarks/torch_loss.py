@@ -5,11 +5,7 @@ run, the best of several rounds each; beside them stands what moves through memo
 backward read the logits once each, and the gradient is written once. Beside the loss of a linear
 layer, whose logits are never stored, stand the three matrix products that it cannot do without.
 
-    python benchmarks/torch_loss.py [--quick] [--groups]
-
-With --groups, only what it costs that one of two labels is a group of three classes, in half of the
-bags, beside the same bags without groups. Groups are prepared once where the same `Groups` are
-given again; beside that stand groups that are prepared in each step, and lists of lists.
+    python benchmarks/torch_loss.py [--quick]
 
 On a GPU, 2^20 instances of 1,000 classes in bags of 16; without one, 2^16 on two threads. Figures
 of the two are kept beside each other.
@@ -20,7 +16,6 @@ import json
 import platform
 from time import perf_counter
 
-import numpy as np
 import torch
 from rich.console import Console
 from rich.table import Table
@@ -29,7 +24,6 @@ from torch.nn.functional import cross_entropy
 import unbag
 from measure import RESULTS, machine, save
 from unbag.torch import union_loss, union_loss_linear
-from unbag.union import Groups
 from unbag_reproduce.approximations import linear_softmax_loss, max_pooling_loss, noisy_or_loss
 
 N_CLASSES = 1000
@@ -58,43 +52,6 @@ def varied_sizes(n_rows, largest, device):
 
 def offsets_of(sizes):
     return torch.nn.functional.pad(sizes.cumsum(0), (1, 0))
-
-
-def recursion_loss(logits, offsets, y):
-    """Compute the likelihood by a recursion over union states, which autograd differentiates.
-
-    For bags of one size, and label sets of one size.
-    """
-    n_bags, k = len(y), int(y[0].sum())
-    label = y.nonzero()[:, 1].view(n_bags, 1, k).expand(-1, BAG_SIZE, -1)
-    share = torch.log_softmax(logits, 1).view(n_bags, BAG_SIZE, -1).gather(2, label)
-    state = torch.arange(2**k, device=logits.device)
-    has = (state[:, None] >> torch.arange(k, device=logits.device)) & 1 == 1
-    lacking = state[:, None] & ~(1 << torch.arange(k, device=logits.device))
-    # No number is infinite, for no gradient to be NaN.
-    reached = torch.where(state == 0, 0.0, -1e4).expand(n_bags, -1)
-    for i in range(BAG_SIZE):
-        terms = torch.where(has, share[:, i, None, :], -1e4)
-        comes = torch.logaddexp(reached[:, :, None], reached[:, lacking])
-        reached = torch.logsumexp(comes + terms, 2)
-    return -reached[:, -1].mean()
-
-
-def looped_recursion_loss(logits, offsets, y):
-    """Compute the same as one would write it down: state by state, label by label."""
-    n_bags, k = len(y), int(y[0].sum())
-    label = y.nonzero()[:, 1].view(n_bags, 1, k).expand(-1, BAG_SIZE, -1)
-    share = torch.log_softmax(logits, 1).view(n_bags, BAG_SIZE, -1).gather(2, label)
-    reached = {0: torch.zeros(n_bags, device=logits.device)}
-    for i in range(BAG_SIZE):
-        shown = share[:, i].unbind(1)
-        after = {}
-        for state, value in reached.items():
-            for j in range(k):
-                there, term = state | 1 << j, value + shown[j]
-                after[there] = torch.logaddexp(after[there], term) if there in after else term
-        reached = after
-    return -reached[2**k - 1].mean()
 
 
 def cases(n_rows, device, quick):
@@ -132,66 +89,9 @@ def cases(n_rows, device, quick):
             ("noisy-or", noisy_or_loss),
             ("max pooling", max_pooling_loss),
             ("linear softmax", linear_softmax_loss),
-            ("recursion by autograd", recursion_loss),
-            ("the same in plain loops", looped_recursion_loss),
         ):
             calls[f"{name}, 4 labels"] = step(loss, even, targets[4])
     return calls
-
-
-def group_cases(n_rows, device):
-    """Return what is timed with --groups, as `cases` does: the first is without groups."""
-    torch.manual_seed(0)
-    logits = torch.randn((n_rows, N_CLASSES), device=device, requires_grad=True)
-    n_bags = n_rows // BAG_SIZE
-    offsets = offsets_of(torch.full((n_bags,), BAG_SIZE, device=device))
-    rng = np.random.default_rng(0)
-    classes = rng.permuted(np.tile(np.arange(N_CLASSES), (n_bags, 1)), axis=1)[:, :6]
-    exact, vague = classes[:, :2], classes[:, 1:4].tolist()
-    has_group = (np.arange(n_bags) % 2 == 0).tolist()
-
-    def targets(of_bags):
-        y = torch.zeros((n_bags, N_CLASSES), dtype=torch.int8)
-        for b, own in enumerate(of_bags):
-            y[b, own] = 1
-        return y.to(device)
-
-    single = targets(own[:1] if group else own for own, group in zip(exact, has_group, strict=True))
-    lists = [[group] if has else [] for group, has in zip(vague, has_group, strict=True)]
-    # One bag in a hundred has another group, which shares a class with the first.
-    overlapping = [
-        [*own, [*own[0][:1], *classes[b, 4:].tolist()]] if b % 100 == 0 else own
-        for b, own in enumerate(lists)
-    ]
-    packed, shared = Groups.of(lists, N_CLASSES), Groups.of(overlapping, N_CLASSES)
-    fields = packed.bag_offsets, packed.group_offsets, packed.members, N_CLASSES
-
-    def step(y, groups=lambda: None):
-        def forward_and_backward():
-            logits.grad = None
-            union_loss(logits, offsets, y, groups=groups()).backward()
-
-        return forward_and_backward
-
-    return {
-        "2 labels": step(targets(exact)),
-        "2 labels, groups": step(single, lambda: packed),
-        "2 labels, groups prepared in each step": step(single, lambda: Groups(*fields)),
-        "2 labels, groups as lists": step(single, lambda: lists),
-        "2 labels, groups of which 1 % overlap": step(single, lambda: shared),
-    }
-
-
-def time_groups(device, n_rows, rounds, together, console):
-    """Time losses with groups, and keep the figures beside those of the other losses."""
-    times = best_times(group_cases(n_rows, device), device, rounds, together)
-    console.print(shown(times, {}, "2 labels", n_rows))
-    return {
-        "milliseconds": {name: round(1e3 * seconds, 3) for name, seconds in times.items()},
-        "times_without": {
-            name: round(seconds / times["2 labels"], 3) for name, seconds in times.items()
-        },
-    }
 
 
 def best_times(calls, device, rounds, together):
@@ -290,9 +190,7 @@ def shown(times, memory, yardstick, n_rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer rounds, no rivals")
-    parser.add_argument("--groups", action="store_true", help="only losses with groups")
-    given = parser.parse_args()
-    quick = given.quick
+    quick = parser.parse_args().quick
     device = "cuda" if torch.cuda.is_available() else "cpu"
     n_rows, yardstick = (2**20, "compiled cross-entropy") if device == "cuda" else (2**16, "")
     yardstick = yardstick or "cross-entropy"
@@ -302,12 +200,6 @@ def main():
     console = Console(width=100)
     path = RESULTS / "torch_loss.json"
     kept = json.loads(path.read_text()) if path.exists() else {}
-    if given.groups:
-        found = time_groups(device, n_rows, rounds, together, console)
-        if not quick:
-            found = {**kept.get(device, {}), "groups": {"machine": described(device), **found}}
-            save("torch_loss", {**kept, device: found}, console)
-        return
     calls = cases(n_rows, device, quick)
     times = best_times(calls, device, rounds, together)
     memory = peak_memory(calls) if device == "cuda" else {}
@@ -328,8 +220,6 @@ def main():
     }
     figures["linear"] = linear
     if not quick:
-        if "groups" in kept.get(device, {}):
-            figures["groups"] = kept[device]["groups"]
         save("torch_loss", {**kept, device: figures}, console)
 
 

@@ -13,19 +13,18 @@ unknown. Linear models, ten folds, ten draws of what is vague in each; differenc
 paired by folds, with their standard errors.
 """
 
-import json
-import sys
 import warnings
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from measure import RESULTS, machine, save
-from unbag import LabelSets, ORLogisticRegression, datasets
+from measure import machine, save
+from unbag import LabelSets, ORLogisticRegression
 from unbag.metrics import instance_accuracy
-from unbag.model_selection.folds import bag_folds
+from unbag.model_selection import bag_folds
 from unbag.union import ImpossibleBagWarning, IntractableBagWarning
+from unbag_reproduce import datasets
 
 DATA = ("letter-carroll", "letter-frost", "msrcv2", "hja-union")
 VAGUE = (0.6, 0.3, 0.9)
@@ -108,10 +107,7 @@ def measured(name, size, probability, exact):
 
 def main():
     console = Console()
-    path = RESULTS / "vague_tags.json"
     results = {"machine": machine(), "folds": N_FOLDS, "draws": N_DRAWS}
-    if "--resume" in sys.argv and path.exists():
-        results = json.loads(path.read_text())
     for category in (ImpossibleBagWarning, IntractableBagWarning):
         warnings.simplefilter("ignore", category)
     for name in DATA:
@@ -122,9 +118,8 @@ def main():
         for probability in VAGUE:
             for merged, size in MERGED.items():
                 key = f"{name}, {merged}, {probability:g}"
-                if key not in results:
-                    results[key] = measured(name, size, probability, exact)
-                    save("vague_tags", results, console)
+                results[key] = measured(name, size, probability, exact)
+                save("vague_tags", results, console)
     for place, what in enumerate(("given tags, training bags", "new bags")):
         table = Table(title=f"Instances with their own label (%), {what}")
         for column in ("data", "merged", "vague", *READINGS, "groups - dropped",

@@ -20,21 +20,19 @@ from matplotlib import pyplot
 from pyarrow.parquet import read_table
 
 from unbag import Bags, LabelSets, ORLogisticRegression, extract, fit
-from unbag.datasets import (
-    load_digit_bags,
-    load_letter_frost,
-    make_signals,
-    make_soundscapes,
-    write_signals,
-    write_soundscapes,
-)
+from unbag.datasets import load_letter_frost
 from unbag.metrics import calibration
 from unbag.report import render
 
 README = Path(__file__).parents[1] / "README.md"
+# Synthetic media are made there.
+sys.path.insert(0, str(README.parent / "benchmarks"))
 FIGURES = Path(__file__).parent / "figures"
 # Distinguishable without red and green (Okabe and Ito).
 COLOURS = np.array(["#0072b2", "#e69f00", "#009e73"])
+# The same on a dark picture, and its ground and letters.
+LIGHT_COLOURS = ("#f0c808", "#56b4e9", "#ff8c5a")
+NIGHT, PALE = "#10141c", "#dfe6ee"
 NAMES = ("wren", "thrush", "robin")
 
 
@@ -77,45 +75,26 @@ def from_bags_to_instances():
     save(figure, "from_bags_to_instances")
 
 
-def fit_curve():
-    """Draw the likelihood, iteration by iteration."""
-    digits = load_digit_bags()
-    bags, y = digits.bags, digits.y
-    figure, axis = pyplot.subplots(figsize=(5.5, 3.6))
-    for name, options in {
-        "EM, as published (no penalty)": {
-            "solver": "em",
-            "alpha": 0.0,
-            "max_iter": 100,
-            "tol": 0.0,
-        },
-        "L-BFGS (alpha = 1)": {"solver": "lbfgs", "max_iter": 100, "tol": 0.0},
-    }.items():
-        history = ORLogisticRegression(**options).fit(bags, y).history_
-        axis.plot(np.arange(1, len(history) + 1), history, label=name)
-    axis.set(xlabel="iteration", ylabel="log-likelihood of the label sets", ylim=(-700, 10))
-    axis.legend()
-    save(figure, "fit_curve")
-
-
 def how_sure():
-    """Draw probabilities of instances against how often they are right."""
-    digits = load_digit_bags()
-    bags, y = digits.bags, digits.y
-    n_train = 120
-    model = ORLogisticRegression().fit(bags[:n_train], y[:n_train])
-    test = bags[n_train:]
-    figure, axis = pyplot.subplots(figsize=(4.2, 4))
+    """Draw probabilities of letters against how often they are right."""
+    data = load_letter_frost()
+    half = np.arange(len(data.bags)) % 2 == 0
+    labels = LabelSets(data.y[half], data.class_names)
+    model = ORLogisticRegression(alpha="auto").fit(data.bags[half], labels)
+    fitted, new = data.bags[half], data.bags[~half]
+    figure, axis = pyplot.subplots(figsize=(4.6, 4.2))
     axis.plot([0, 1], [0, 1], color="0.7", lw=1)
-    for name, proba in {
-        "label set not known": model.predict_instances_proba(test),
-        "label set known": model.annotate_proba(test, y[n_train:]),
+    for name, (words, probabilities) in {
+        "new words, without tags": (new, model.predict_instances_proba(new)),
+        "words of the fit, given tags": (fitted, model.annotate_proba(fitted, labels)),
     }.items():
-        bins = calibration(test.instance_labels, proba, model.classes_, n_bins=8)
+        truth = data.class_names[words.instance_labels]
+        bins = calibration(truth, probabilities, model.classes_, n_bins=6)
         filled = bins.counts > 0
+        name = f"{name}: off by {100 * bins.ece:.0f} points"
         axis.plot(bins.confidence[filled], bins.accuracy[filled], "o-", label=name)
-    axis.set(xlabel="probability of the chosen label", ylabel="share that is right")
-    axis.legend()
+    axis.set(xlabel="probability of the label", ylabel="share that is right")
+    axis.legend(loc="upper left", fontsize=9)
     save(figure, "how_sure")
 
 
@@ -146,14 +125,14 @@ def report():
 
 
 def review(waits="document.querySelectorAll('#instances .spectrogram').length > 2"):
-    """Take pictures of the page of a review: of calls, after an answer; wide, and on a phone."""
+    """Take a picture of the page of a review, after an answer."""
     # What drives a browser in the tests.
     sys.path.insert(0, str(README.parent / "tests"))
-    from review.browser import CHROMIUM, DRIVER, Browser
+    from browser import CHROMIUM, DRIVER, Browser
     from review.command import Command
 
     if CHROMIUM is None or DRIVER is None:
-        print("There is no Chromium: the pictures of a review are as they were.")
+        print("There is no Chromium: review.png is as it was.")
         return
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made, "demo")
@@ -161,51 +140,17 @@ def review(waits="document.querySelectorAll('#instances .spectrogram').length > 
         subprocess.run([*unbag, "demo", "audio", "-o", folder], check=True, capture_output=True)
         (folder / "birds.unbag").rename(folder / "m.unbag")
         options = ("--media-root", str(folder / "recordings"), "--refit-every", "0")
-        with Command(folder, *options, table="calls.parquet") as served:
-            for name, *window in (("review", 1200, 900), ("review_phone", 390, 844, True)):
-                with Browser(*window) as browser:
-                    browser.open(served.address)
-                    browser.wait(waits)
-                    browser.press("2" if name == "review" else "1")
-                    browser.wait("document.querySelector('#news').textContent !== ''")
-                    browser.wait("!document.querySelector('#news').textContent.startsWith('The')")
-                    browser.wait(waits)
-                    browser.picture(FIGURES / f"{name}.png")
-
-
-def first_look():
-    """Draw some bags of README's first lines: tags on the left, what each picture is on the right.
-
-    The bags are the first of four or five pictures, and the first with a picture that is labelled
-    wrongly.
-    """
-    names = {}
-    first_lines = README.read_text().split("```python\n", 1)[1].split("```", 1)[0]
-    exec(compile(first_lines, README.name, "exec"), names)
-    labelled = names["labelled"].to_pandas()
-    is_wrong = labelled["annotation"] != labelled["instance_label"]
-    sizes = labelled.groupby("bag").size()
-    of_four = labelled["bag"].isin(sizes.index[sizes >= 4])
-    shown = [*labelled["bag"][of_four].unique()[:3], labelled["bag"][of_four & is_wrong].iloc[0]]
-    figure, axes = pyplot.subplots(
-        len(shown), 2, figsize=(9, 4.2), gridspec_kw={"width_ratios": [1.25, 1]}
-    )
-    axes[0, 0].set_title("you say what is in a bag", loc="left", x=0.02, fontsize=13)
-    axes[0, 1].set_title("unbag says which is which", loc="left", x=0.01, fontsize=13)
-    for (before, after), bag in zip(axes, shown, strict=True):
-        rows = labelled[labelled["bag"] == bag]
-        pictures = rows.filter(like="pixel").to_numpy().reshape(-1, 8, 8)
-        for axis in (before, after):
-            draw_in_a_row(axis, pictures, n_places=5)
-        tags = ", ".join(rows["labels"].iloc[0].split("|"))
-        before.text(-2, 4.5, f"{{{tags}}}", ha="right", va="center", fontsize=15)
-        before.set(xlim=(-25, 49.5))
-        for place, row in enumerate(rows.index):
-            caption_picture(after, place, labelled["annotation"][row], not is_wrong[row], 14)
-            if is_wrong[row]:
-                truth = f"wrong: it is {labelled['instance_label'][row]}"
-                after.text(10 * len(rows) + 1, 13, truth, va="center", color=COLOURS[1])
-    save(figure, "first_look")
+        with (
+            Command(folder, *options, table="calls.parquet") as served,
+            Browser(1200, 900) as browser,
+        ):
+            browser.open(served.address)
+            browser.wait(waits)
+            browser.press("2")
+            browser.wait("document.querySelector('#news').textContent !== ''")
+            browser.wait("!document.querySelector('#news').textContent.startsWith('The')")
+            browser.wait(waits)
+            browser.picture(FIGURES / "review.png")
 
 
 def draw_in_a_row(axis, pictures, n_places):
@@ -231,7 +176,7 @@ def digits():
         return
     from torch import no_grad
 
-    names = run_page("howto/digits.md")
+    names = run_page("howto/cnn.md")
     test = names["test"]
     with no_grad():
         read = names["network"](names["test_pictures"]).argmax(1).numpy()
@@ -251,50 +196,74 @@ def digits():
 
 
 def recordings():
-    """Draw the spectrogram of a made recording, with the calls that were found and their labels."""
+    """Draw the spectrogram of a synthetic recording with its tags, and its calls with labels.
+
+    It is the first one with three tags and at least seven calls.
+    """
     if find_spec("soundfile") is None:
         print("There is no soundfile: recordings.png is as it was.")
         return
+    from synthetic.soundscapes import make_soundscapes, write_soundscapes
+
     made = make_soundscapes(80, random_state=0)
     with tempfile.TemporaryDirectory() as folder:
         write_soundscapes(made, folder)
         table = Path(folder, "calls.parquet")
         extract.audio(folder, table, Path(folder, "tags.csv"))
         rows = fit(table).annotate_frame(read_table(table)).to_pylist()
-    shown = next(n for n, tags in enumerate(made.tags) if len(tags) == 3)
-    colour = dict(zip(sorted(made.tags[shown]), COLOURS, strict=True))
-    figure, axis = pyplot.subplots(figsize=(10, 3.8))
-    level = pyplot.specgram(
-        made.waveforms[shown], NFFT=512, Fs=made.sample_rate, noverlap=256, cmap="gray_r",
-        window=np.hanning(512), vmin=-110,
-    )[0]  # fmt: skip
-    axis.images[0].set_clim(10 * np.log10(np.median(level)) - 5, 10 * np.log10(level.max()) - 5)
-    for row in rows:
-        if Path(row["file"]).stem != made.names[shown]:
-            continue
-        is_labelled = row["status"] == "labelled"
+    calls = [
+        [row for row in rows if Path(row["file"]).stem == name and row["status"] == "labelled"]
+        for name in made.names
+    ]
+    shown = next(n for n, tags in enumerate(made.tags) if len(tags) == 3 and len(calls[n]) >= 7)
+    colour = dict(zip(sorted(made.tags[shown]), LIGHT_COLOURS, strict=True))
+    figure = pyplot.figure(figsize=(11, 4.6), facecolor=NIGHT)
+    axis = figure.add_axes((0.05, 0.12, 0.93, 0.68), facecolor=NIGHT)
+    level, frequencies, times = matplotlib.mlab.specgram(
+        made.waveforms[shown], NFFT=512, Fs=made.sample_rate, noverlap=384, window=np.hanning(512)
+    )
+    decibels = 10 * np.log10(level + 1e-12)
+    floor = np.median(decibels, axis=1, keepdims=True)
+    axis.pcolormesh(
+        times, frequencies / 1000, decibels - floor, cmap="bone", vmin=2, vmax=45, rasterized=True
+    )
+    for row in calls[shown]:
+        left, width, edge = row["start"], row["end"] - row["start"], colour[row["annotation"]]
+        low, high = row["low"] / 1000, row["high"] / 1000
         axis.add_patch(
-            pyplot.Rectangle(
-                (row["start"], row["low"]), row["end"] - row["start"], row["high"] - row["low"],
-                fill=False, lw=1.8 if is_labelled else 1.0, ls="-" if is_labelled else ":",
-                edgecolor=colour[row["annotation"]] if is_labelled else "black",
-            )
+            pyplot.Rectangle((left, low), width, high - low, fill=False, lw=1.8, edgecolor=edge)
+        )
+        axis.text(
+            left - 0.02, high + 0.12, row["annotation"], color=edge, fontsize=11, va="bottom",
+            fontweight="bold",
         )  # fmt: skip
-    axis.set(
-        title=f"known: {', '.join(colour)}", xlabel="seconds", ylabel="kHz", ylim=(0, 11000),
-        xlim=(0, len(made.waveforms[shown]) / made.sample_rate),
+    axis.set(ylim=(0, 9.5), xlim=(0, times[-1]), xlabel="seconds", ylabel="kHz")
+    axis.tick_params(colors=PALE, length=0)
+    axis.xaxis.label.set_color(PALE)
+    axis.yaxis.label.set_color(PALE)
+    for side in axis.spines.values():
+        side.set_visible(False)
+    figure.text(0.05, 0.905, "You tag the recording:", color=PALE, fontsize=13, va="center")
+    place = 0.25
+    for name in colour:
+        tag = figure.text(
+            place, 0.905, name, color=NIGHT, fontsize=13, va="center", fontweight="bold",
+            bbox={"boxstyle": "round,pad=0.4", "facecolor": colour[name], "lw": 0},
+        )  # fmt: skip
+        place = tag.get_window_extent().x1 / figure.bbox.width + 0.03
+    figure.text(
+        0.98, 0.905, "unbag boxes and names every call.", color=PALE, fontsize=13, va="center",
+        ha="right",
     )  # fmt: skip
-    axis.set_yticks(range(0, 12000, 2000), range(0, 12, 2))
-    patches = [pyplot.Rectangle((0, 0), 1, 1, fill=False, edgecolor=each, lw=1.8)
-               for each in colour.values()]  # fmt: skip
-    patches.append(pyplot.Rectangle((0, 0), 1, 1, fill=False, edgecolor="black", ls=":"))
-    axis.legend(patches, [*colour, "none of them"], loc="upper right", ncols=4, fontsize=9)
-    save(figure, "recordings", dpi=80)
-    make_smaller("recordings", n_colours=24)
+    figure.savefig(FIGURES / "recordings.png", dpi=110, facecolor=NIGHT)
+    pyplot.close(figure)
+    make_smaller("recordings", n_colours=96)
 
 
 def signals():
-    """Draw a made signal, its windows as they were labelled, and what was true."""
+    """Draw a synthetic signal, its windows as they were labelled, and what was true."""
+    from synthetic.signals import make_signals, write_signals
+
     made = make_signals(60, n_activities=6, activities_per_recording=(2, 3), random_state=0)
     with tempfile.TemporaryDirectory() as folder:
         write_signals(made, folder, suffix=".parquet")
@@ -326,14 +295,14 @@ def signals():
 
 
 def pictures():
-    """Draw made photos with their tags, and with the labels that their regions get."""
+    """Draw synthetic photos with their tags, and with the labels that their regions get."""
     if find_spec("skimage") is None:
         print("There is no scikit-image: pictures.png is as it was.")
         return
     import pyarrow.parquet as pq
 
+    from synthetic.pictures import make_pictures, write_pictures
     from unbag import fit
-    from unbag.datasets import make_pictures, write_pictures
     from unbag.extract import images
     from unbag.extract.regions import outline_rings
 
@@ -393,7 +362,7 @@ def save(figure, name, dpi=110):
 
 if __name__ == "__main__":
     drawings = (
-        first_look, from_bags_to_instances, fit_curve, how_sure, digits, recordings, signals,
+        from_bags_to_instances, how_sure, digits, recordings, signals,
         pictures, report, review,
     )  # fmt: skip
     for draw in drawings:

@@ -18,15 +18,15 @@ class GroupBag:
     y: np.ndarray
     pinned: np.ndarray
     groups: list[list[int]]
-    missed: np.ndarray
-    false: np.ndarray
+    missed_rate: np.ndarray
+    false_rate: np.ndarray
 
     def __len__(self):
         return len(self.log_prior)
 
     @property
     def is_noisy(self):
-        return bool(self.missed.any() or self.false.any())
+        return bool(self.missed_rate.any() or self.false_rate.any())
 
 
 def draw_groups(rng, n_classes):
@@ -65,12 +65,12 @@ def draw_group_bag(rng, max_instances=6, max_classes=5, noisy=False, scales=SCAL
     allowed = sorted({*np.flatnonzero(y).tolist(), *(c for group in groups for c in group)})
     pinned = np.full(n_instances, -1)
     if allowed and rng.random() < 0.3:
-        chosen = rng.random(n_instances) < 0.4
+        chosen = rng.random(n_instances) < rng.choice([0.4, 1.0])
         pinned[chosen] = rng.choice(allowed, chosen.sum())
-    missed, false = np.zeros(n_classes), np.zeros(n_classes)
+    missed_rate, false_rate = np.zeros(n_classes), np.zeros(n_classes)
     if noisy:
-        missed, false = rng.choice(RATES, (2, n_classes))
-    return GroupBag(log_prior, y, pinned, groups, missed, false)
+        missed_rate, false_rate = rng.choice(RATES, (2, n_classes))
+    return GroupBag(log_prior, y, pinned, groups, missed_rate, false_rate)
 
 
 def made_bags(rng, n_bags=80, vague=0.6):

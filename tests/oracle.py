@@ -64,7 +64,7 @@ def enumerate_bag(log_prior, y, pinned=None, groups=()):
     return largest + np.log(total), posterior
 
 
-def enumerate_noisy_bag(log_prior, y, missed, false, pinned=None, groups=()):
+def enumerate_noisy_bag(log_prior, y, missed_rate, false_rate, pinned=None, groups=()):
     """List labellings, who goes unnoticed and what is named by mistake; sum over what fits.
 
     For each labelling and each choice of unnoticed instances, the label set is that of the noticed
@@ -96,14 +96,14 @@ def enumerate_noisy_bag(log_prior, y, missed, false, pinned=None, groups=()):
         for noticed in product([False, True], repeat=n_instances):
             weight, shown = prior, set()
             for c, is_noticed in zip(labelling, noticed, strict=True):
-                weight = weight * (1 - missed[c] if is_noticed else missed[c])
+                weight = weight * (1 - missed_rate[c] if is_noticed else missed_rate[c])
                 shown |= {c} if is_noticed else set()
             if weight == 0:
                 continue
             for phantoms in product([False, True], repeat=len(may_be_named)):
                 chance = weight
                 for c, is_phantom in zip(may_be_named, phantoms, strict=True):
-                    chance = chance * (false[c] if is_phantom else 1 - false[c])
+                    chance = chance * (false_rate[c] if is_phantom else 1 - false_rate[c])
                 named = shown | {
                     c for c, is_phantom in zip(may_be_named, phantoms, strict=True) if is_phantom
                 }
@@ -128,7 +128,7 @@ def served_bits(required, groups):
     return bit
 
 
-def noisy_recursion_bag(log_prior, y, missed, false, pinned=None, digits=60, groups=()):
+def noisy_recursion_bag(log_prior, y, missed_rate, false_rate, pinned=None, digits=60, groups=()):
     """Sum over labellings and notice by a recursion over who was noticed, in many digits.
 
     Unlike `recursion_bag`, an instance may leave the state as it is, whatever its class; at the
@@ -148,8 +148,8 @@ def noisy_recursion_bag(log_prior, y, missed, false, pinned=None, digits=60, gro
     n_requirements = len(required) + len(groups)
     with mpmath.workdps(digits):
         zero, one = mpmath.mpf(0), mpmath.mpf(1)
-        missed = [mpmath.mpf(float(rate)) for rate in missed]
-        false = [mpmath.mpf(float(rate)) for rate in false]
+        missed_rate = [mpmath.mpf(float(rate)) for rate in missed_rate]
+        false_rate = [mpmath.mpf(float(rate)) for rate in false_rate]
 
         def moves(i):
             """List (class, bit, probability) of all that instance i can do to the state."""
@@ -160,12 +160,12 @@ def noisy_recursion_bag(log_prior, y, missed, false, pinned=None, digits=60, gro
                     continue
                 p = mpmath.exp(mpmath.mpf(float(log_prior[i, c])))
                 if c in bit:
-                    found.append((c, 0, p * missed[c]))
-                    found.append((c, bit[c], p * (1 - missed[c])))
+                    found.append((c, 0, p * missed_rate[c]))
+                    found.append((c, bit[c], p * (1 - missed_rate[c])))
                 elif y[c] == -1 or c in named_by_group:
                     found.append((c, 0, p))
                 else:
-                    found.append((c, 0, p * missed[c]))
+                    found.append((c, 0, p * missed_rate[c]))
             return found
 
         every = [moves(i) for i in range(n_instances)]
@@ -173,11 +173,12 @@ def noisy_recursion_bag(log_prior, y, missed, false, pinned=None, digits=60, gro
         absent = [c for c in range(n_classes) if y[c] == 0 and c not in named_by_group]
         weight = one
         for c in absent:
-            weight *= 1 - false[c]
+            weight *= 1 - false_rate[c]
         last = {state: weight if state == states[-1] else zero for state in states}
         for c, b in bit.items():
             last = {
-                state: false[c] * last[state | b] + (1 - false[c]) * last[state] for state in states
+                state: false_rate[c] * last[state | b] + (1 - false_rate[c]) * last[state]
+                for state in states
             }
         backward = [last]
         for i in reversed(range(n_instances)):
@@ -221,7 +222,7 @@ def most_likely_labelling(log_prior, y, pinned=None, groups=()):
     )
 
 
-def most_likely_explanation(log_prior, y, missed, false, pinned=None):
+def most_likely_explanation(log_prior, y, missed_rate, false_rate, pinned=None):
     """Find the log-probability of the likeliest labelling, notice and mistakes that fit.
 
     Returns
@@ -237,8 +238,8 @@ def most_likely_explanation(log_prior, y, missed, false, pinned=None):
     known = [c for c in range(n_classes) if y[c] != -1]
     best = {}
     with np.errstate(divide="ignore"):
-        log_missed, log_noticed = np.log(missed), np.log1p(-np.asarray(missed))
-        log_false, log_true = np.log(false), np.log1p(-np.asarray(false))
+        log_missed, log_noticed = np.log(missed_rate), np.log1p(-np.asarray(missed_rate))
+        log_false, log_true = np.log(false_rate), np.log1p(-np.asarray(false_rate))
     for labelling in product(*choices):
         prior = sum(log_prior[i, c] for i, c in enumerate(labelling))
         for noticed in product([False, True], repeat=n_instances):

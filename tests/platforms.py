@@ -43,4 +43,3 @@ POSIX_NAMES = {
 POSIX_MODULES = frozenset(
     {"fcntl", "grp", "posix", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty"}
 )
-POSIX_FOLDERS = ("/proc", "/sys/", "/dev/", "/tmp", "/var", "/etc", "/usr", "/home")

@@ -13,8 +13,14 @@ def rng():
 
 @pytest.fixture
 def run(capsys):
-    """Run a command in this process; return its exit code, stdout and stderr."""
+    """Run a command of ``unbag`` in this process, as `runner` does."""
     from unbag.cli import main
+
+    return runner(main, capsys)
+
+
+def runner(main, capsys):
+    """Return a function that runs a command; it returns exit code, stdout and stderr."""
 
     def call(*arguments):
         with pytest.raises(SystemExit) as left:

@@ -1,6 +1,11 @@
 """Tables that fit on a screen, and their roles."""
 
-from unbag.io import Roles
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from unbag.tables import Roles
 
 TAGGED = Roles(bag="word", labels="tags")
 ROWS = [("a", "owl|wren", 1.5, 2.0), ("b", "owl", 0.5, 3.0), ("a", "owl|wren", 4.25, 1.0)]
@@ -36,3 +41,11 @@ def write(path, rows=ROWS, header="word,tags,x,y", delimiter=",", decimal="."):
     lines += [delimiter.join(map(cell, row)) for row in rows]
     path.write_text("\n".join(lines) + "\n")
     return path
+
+
+@contextmanager
+def in_chunks(n_bytes: int) -> Iterator[None]:
+    """Let tables be read and written so many bytes at a time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("unbag.tables.table.CHUNK_BYTES", n_bytes)
+        yield

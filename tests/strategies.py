@@ -25,7 +25,7 @@ class Case:
 
 @st.composite
 def cases(draw, max_instances=6, max_classes=5, exclude=True, pin=True):
-    """Draw a bag with required, optional and forbidden classes, and a few pins.
+    """Draw a bag with required, optional and forbidden classes; a few or all instances are pinned.
 
     Logits are normal, of scale 1, 5, 20 or 60; with `exclude`, some are -inf.
     """
@@ -40,7 +40,7 @@ def cases(draw, max_instances=6, max_classes=5, exclude=True, pin=True):
     pinned = np.full(n_instances, -1)
     allowed = np.flatnonzero(y)
     if pin and len(allowed) and draw(st.booleans()):
-        chosen = rng.random(n_instances) < 0.3
+        chosen = rng.random(n_instances) < draw(st.sampled_from([0.3, 1.0]))
         pinned[chosen] = rng.choice(allowed, chosen.sum())
     return Case(log_prior, y, pinned)
 

@@ -12,8 +12,8 @@ from shared_fixtures import run
 from unbag import BACKGROUND, Bags, LabelSets, ORLogisticRegression
 from unbag.annotations import annotate
 from unbag.corrections import corrected_labels
-from unbag.io import Roles, read
-from unbag.io.annotated import ANSWERS, FIRST_ANSWERS, KNOWN_LABEL, Status
+from unbag.tables import Roles, read
+from unbag.tables.annotated import ANSWERS, KNOWN_LABEL, Status
 
 __all__ = ["run"]
 
@@ -144,9 +144,10 @@ def test_rows_that_were_dropped_say_so(model, files, run, suffix):
     frame.loc[3, "x"] = np.nan
     frame.to_csv(files / "gap.csv", index=False)
     out = files / f"a{suffix}"
+    (files / "roles.toml").write_text('missing_values = "drop"\n')
     code, result, errors = run(
-        "annotate", files / "m.unbag", files / "gap.csv", "-o", out, "--missing-values", "drop",
-        "--json",
+        "annotate", files / "m.unbag", files / "gap.csv", "-o", out, "--roles",
+        files / "roles.toml", "--json",
     )  # fmt: skip
     assert code == 0, errors
     assert json.loads(result)["status"]["dropped"] == 1
@@ -172,8 +173,8 @@ def test_the_summary_counts_each_reason(files, run):
 def test_selections_leave_background_out_and_say_how_many(files, run):
     arguments = [
         "annotate", files / "m.unbag", files / "nights.csv", "-o", files / "a.csv",
-        "--raven", files / "raven", "--audacity", files / "audacity",
-        "--label-studio", files / "tasks.json",
+        "--write", f"raven={files / 'raven'}", "--write", f"audacity={files / 'audacity'}",
+        "--write", f"label-studio={files / 'tasks.json'}",
     ]  # fmt: skip
     code, result, errors = run(*arguments, "--json")
     assert code == 0, errors
@@ -219,7 +220,7 @@ def test_bags_that_are_said_to_hold_none_are_background(background, files, run):
 
 def test_a_model_that_knows_of_missed_labels_looks_for_them():
     frame = nights()
-    fitted = unbag.fit(frame, roles=ROLES, background=True, missed=0.4)
+    fitted = unbag.fit(frame, roles=ROLES, background=True, missed_rate=0.4)
     frame[["owl", "wren"]] = 0
     annotated = fitted.annotate_frame(frame)
     assert "no tagged class" not in set(annotated["status"])
@@ -292,14 +293,14 @@ def test_the_command_counts_tags_without_an_instance(files, run):
     frame = pd.DataFrame(THREE_ALIKE[0], columns=["x", "y"])
     frame.assign(night="n", owl=1, wren=1).to_csv(files / "n.csv", index=False)
     arguments = ["annotate", files / "m.unbag", files / "n.csv", "-o", files / "a.csv"]
-    code, result, errors = run(*arguments, "--json", "--review", "0")
+    code, result, errors = run(*arguments, "--json", "--review-share", "0")
     assert code == 0, errors
     found = json.loads(result)
     assert (found["tags"], found["tags_without_instance"], found["review"]) == (2, 1, 1)
     _, _, words = run(*arguments)
     assert "without an annotated instance: 1 of 2." in words
     assert "--joint" in words
-    code, result, errors = run(*arguments, "--json", "--joint", "--review", "0")
+    code, result, errors = run(*arguments, "--json", "--joint", "--review-share", "0")
     assert code == 0, errors
     assert json.loads(result)["tags_without_instance"] == 0
     assert sorted(row["annotation"] for row in rows_of(files / "a.csv")) == ["owl", "owl", "wren"]
@@ -355,7 +356,7 @@ def test_classes_of_one_bag_are_never_sure(tmp_path):
     could_be = annotated["truth"].isin(["kite", "wren"]) & (annotated["night"] == "n1")
     assert annotated["review"][could_be].all()
     assert not annotated["review"][annotated["night"] != "n1"].any()
-    # The file of a model knows it too; one of an older version says nothing of it.
+    # The file of a model knows it too; a model that does not know flags no rare classes.
     fitted.save(tmp_path / "m.unbag")
     again = unbag.load(tmp_path / "m.unbag").annotate_frame(frame, review_share=0.0)
     assert again["review"].equals(annotated["review"])
@@ -395,14 +396,6 @@ def test_the_command_names_rare_classes(tmp_path, run):
     assert "kite" in words
 
 
-def test_a_stream_counts_the_bags_of_all_batches():
-    bags, sets = [[[0.0], [9.0]], [[1.0]], [[8.0]]], [{"a", "b"}, {"a"}, {"b"}]
-    model = ORLogisticRegression().partial_fit(bags, sets, classes=["a", "b"])
-    model.partial_fit(bags[:2], sets[:2])
-    assert model.class_counts_.tolist() == [4, 3]
-    assert ORLogisticRegression().fit(bags, sets).class_counts_.tolist() == [2, 2]
-
-
 # Corrections.
 
 
@@ -434,42 +427,6 @@ def test_corrections_may_say_background_by_any_name(model, files):
     data = read(files / "nights.csv", ROLES)
     known = corrected_labels(files / "corrected.csv", data)
     assert known[:4].tolist() == ["background", "background", None, "wren"]
-
-
-# Tables that version 0.1 has annotated.
-
-
-def as_before(path):
-    """Take the status out of an annotated CSV file, as version 0.1 wrote it."""
-    pd.read_csv(path, dtype=str).drop(columns="status").to_csv(path, index=False)
-
-
-def test_tables_of_the_first_version_are_annotated_again(files, run):
-    once, twice, thrice = (files / f"{name}.csv" for name in ("once", "twice", "thrice"))
-    for given, out in ((files / "nights.csv", once), (once, twice), (twice, thrice)):
-        code, _, errors = run("annotate", files / "m.unbag", given, "-o", out)
-        assert code == 0, errors
-        if out == once:
-            as_before(once)
-    own = list(nights().columns)
-    assert list(pd.read_csv(once)) == [*own, *FIRST_ANSWERS, KNOWN_LABEL]
-    assert list(pd.read_csv(twice)) == [*own, *FIRST_ANSWERS, KNOWN_LABEL, "unbag_status"]
-    assert thrice.read_bytes() == twice.read_bytes()
-    # Their numbers are no features.
-    assert read(once, Roles(bag="night", label_columns=BIRDS)).roles.features == ("x", "y")
-
-
-def test_a_status_of_the_users_own_is_kept(files, run):
-    once, twice = files / "once.csv", files / "twice.csv"
-    code, _, errors = run("annotate", files / "m.unbag", files / "nights.csv", "-o", once)
-    assert code == 0, errors
-    as_before(once)
-    pd.read_csv(once, dtype=str).assign(status="done").to_csv(once, index=False)
-    code, _, errors = run("annotate", files / "m.unbag", once, "-o", twice)
-    assert code == 0, errors
-    annotated = pd.read_csv(twice)
-    assert set(annotated["status"]) == {"done"}
-    assert set(annotated["unbag_status"]) == {"labelled", "background"}
 
 
 def test_each_answer_is_an_attribute_of_annotations(model):

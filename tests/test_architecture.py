@@ -10,6 +10,7 @@ from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import get_args, get_type_hints, is_typeddict
 
 import pytest
 
@@ -21,17 +22,19 @@ REPOSITORY = Path(__file__).parents[1]
 # From the bottom up. A part, a file or folder of the package, imports from lower layers, and from
 # its own layer where no circle comes of it.
 LAYERS = (
-    {"_version", "_messages", "_files", "_random", "_compile", "_threads", "_extras",
-     "_scikit_learn", "_warnings", "_notebook", "_platform", "_processes", "_machine", "_png"},
+    {"_version", "_declared", "_messages", "_files", "_random", "_compile", "_threads",
+     "_scikit_learn", "_notebook", "_platform", "_png"},
     {"bags", "groups", "labels", "tagging", "taxonomy"},
-    {"io"},
+    {"tables"},
     {"union", "metrics", "datasets"},
-    {"validation", "preprocessing", "fitting", "annotations", "frames"},
+    {"validation", "preprocessing", "fitting", "annotations", "corrections", "frames"},
     {"models"},
     {"pipeline"},
     {"estimators"},
+    {"paper"},
     {"torch"},
-    {"model_selection", "evaluation", "checking", "corrections", "costs", "learning", "tuning",
+    {"compare", "model_selection", "evaluation", "checking", "learning", "settings",
+     "tuning",
      "export", "extract", "out_of_core", "dask"},
     {"report", "review", "demo"},
     {"cli"},
@@ -168,15 +171,92 @@ def test_circles_are_caught():
     assert set(circle(back)) == {"metrics", "union"}
 
 
+def test_only_the_comparison_of_methods_builds_on_the_papers():
+    """They are there to be read, and to be compared with."""
+    users = [
+        file
+        for file, text in modules().items()
+        if own_part(file) != "paper" and "paper" in imported_parts(file, text)
+    ]
+    assert users == ["compare.py"]
+
+
+# Private names of other packages that have no public ones for this: the files say why.
+UNAVOIDABLE = {"_compile.py": {"_cache"}, "_threads.py": {"_processes"}}
+# Names that collections.namedtuple gives to everybody.
+OF_NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
+BY_NAME = {"delattr", "getattr", "hasattr", "setattr"}
+
+
+def private_names_of_others(text):
+    """Yield the private names that a file uses of objects that are neither its own nor modules."""
+    tree = ast.parse(text)
+    own = {"self", "cls", "super()"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            own |= {alias.asname or alias.name for alias in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            owner, name = node.value, node.attr
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in BY_NAME:
+            owner, name = node.args[0], getattr(node.args[1], "value", "")
+        else:
+            continue
+        is_private = str(name).startswith("_") and not name.endswith("__")
+        if is_private and name not in OF_NAMED_TUPLES and ast.unparse(owner) not in own:
+            yield name
+
+
+@pytest.mark.parametrize("file", modules())
+def test_private_names_are_used_by_their_owners_alone(file):
+    assert set(private_names_of_others(modules()[file])) == UNAVOIDABLE.get(file, set())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "model._fit(bags)",
+        "self.model._fit(bags)",
+        "model.part._scores = None",
+        "scores = [part._scores for part in parts]",
+        "getattr(model, '_scores', None)",
+        "setattr(model.part, '_scores', 1)",
+        "super().part._scores",
+        "type(self)._scores",
+        "from unbag.estimators import ORLogisticRegression\nORLogisticRegression._fit",
+    ],
+)
+def test_a_private_name_of_another_object_is_caught(line):
+    assert len(list(private_names_of_others(line))) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "self._fit(bags)",
+        "cls._fit",
+        "super()._fit(bags)",
+        "hasattr(self, '_scores')",
+        "import os\nos._exit(1)",
+        "import os.path\nos.path._get_sep",
+        "import numpy as np\nnp._core",
+        "model.__class__",
+        "getattr(model, name)",
+        "question._replace(row=1)",
+    ],
+)
+def test_own_private_names_and_those_of_modules_are_not(line):
+    assert list(private_names_of_others(line)) == []
+
+
 @pytest.mark.parametrize("file", modules())
 def test_files_are_named_after_a_concept(file):
     assert not {"utils", "helpers", "common"} & set(Path(file).with_suffix("").parts)
 
 
-def test_only_the_command_that_calls_them_knows_of_the_experiments():
+def test_nothing_knows_of_the_experiments():
     """They are a package of their own, which need not be installed."""
-    naming = [file for file, text in modules().items() if "unbag_reproduce" in text]
-    assert naming == ["_extras.py", "cli/reproduce.py"]
+    assert not [file for file, text in modules().items() if "unbag_reproduce" in text]
 
 
 def test_import_loads_nothing_heavy():
@@ -191,7 +271,7 @@ def test_import_loads_nothing_heavy():
 
 
 PUBLIC_MODULES = (
-    "unbag", "unbag.datasets", "unbag.extract", "unbag.io", "unbag.labels", "unbag.metrics",
+    "unbag", "unbag.datasets", "unbag.extract", "unbag.tables", "unbag.metrics",
     "unbag.model_selection", "unbag.out_of_core", "unbag.pipeline", "unbag.preprocessing",
     "unbag.union", *(["unbag.torch"] if find_spec("torch") is not None else []),
     *(["unbag.dask"] if find_spec("distributed") is not None else []),
@@ -248,7 +328,9 @@ def described(documentation, section):
 
 
 def parameters(thing):
-    """Names of the parameters that a caller gives."""
+    """Names of the parameters that a caller gives, or keys of a dictionary of named types."""
+    if is_typeddict(thing):
+        return list(thing.__annotations__)
     return [name for name in inspect.signature(thing).parameters if name != "self"]
 
 
@@ -260,6 +342,10 @@ def misdescribed(thing):
     """Parameters that a docstring leaves out, or describes although there are no such."""
     documentation = inspect.getdoc(thing) or ""
     taken, names = set(parameters(thing)), set(described(documentation, "Parameters"))
+    if "named" in taken - names:
+        # Each of them is described.
+        taken.remove("named")
+        taken |= set(get_args(get_type_hints(thing)["named"])[0].__annotations__)
     if isinstance(thing, type) and not names:
         # Of records, which only the package makes, the attributes are described.
         names = taken & set(described(documentation, "Attributes"))
@@ -297,40 +383,3 @@ def test_the_version_is_stated_once():
     assert "version" in project["project"]["dynamic"]
     stated = (REPOSITORY / project["tool"]["hatch"]["version"]["path"]).read_text(encoding="utf-8")
     assert stated == f'__version__ = "{unbag.__version__}"\n'
-
-
-def misplaced_version(version, changelog):
-    """Say what is wrong with the sections of a changelog, given the package's version."""
-    sections = re.findall(r"^## \[(.+)\]", changelog, re.MULTILINE)
-    number = re.fullmatch(r"(\d+\.\d+\.\d+)(\.dev0)?", version)
-    if number is None:
-        return f"{version} is no semantic version"
-    if sections[:1] != ["Unreleased"]:
-        return "what is to come is not the first section"
-    if number[2] and number[1] in sections:
-        return f"{number[1]} has been released: {version} should be a later one"
-    if not number[2] and sections[1:2] != [version]:
-        return f"{version} has no section after what is to come"
-    return None
-
-
-def test_the_changelog_knows_the_version():
-    changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert misplaced_version(unbag.__version__, changelog) is None
-
-
-@pytest.mark.parametrize(
-    ("version", "sections", "fault"),
-    [
-        ("0.1.0.dev0", ["Unreleased"], None),
-        ("0.2.0.dev0", ["Unreleased", "0.1.0"], None),
-        ("0.2.0", ["Unreleased", "0.2.0", "0.1.0"], None),
-        ("0.1", ["Unreleased"], "no semantic version"),
-        ("0.1.0.dev0", ["0.1.0"], "to come"),
-        ("0.1.0.dev0", ["Unreleased", "0.1.0"], "has been released"),
-        ("0.2.0", ["Unreleased", "0.1.0"], "no section"),
-    ],
-)
-def test_a_misplaced_version_is_caught(version, sections, fault):
-    found = misplaced_version(version, "".join(f"## [{name}] - then\n\n" for name in sections))
-    assert found is None if fault is None else fault in found

@@ -2,6 +2,7 @@ import copy
 import pickle
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from scipy import sparse
 from sklearn.model_selection import (
     GridSearchCV,
@@ -21,10 +23,14 @@ from sklearn.model_selection import (
     train_test_split,
 )
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing, check_array, indexable
 
 from toys import NearestMean, Shift
-from unbag.bags import Bags, bag_key
+from unbag import BagContext, ORLogisticRegression, tables
+from unbag.bags import Bags, bag_key, first_nonfinite
+from unbag.pipeline import BagPipeline
+from unbag.preprocessing import OnInstances
 
 
 def make_bags(sizes, n_features=2, named=True):
@@ -504,8 +510,7 @@ def test_splitters_split_bags(two_kinds, splitter):
     assert sorted([*train.ids, *test.ids]) == sorted(bags.ids)
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize(("n_jobs", "form"), [(1, np.asarray), (2, sparse.csr_matrix)])
 def test_cross_validation_takes_bags(two_kinds, n_jobs, form):
     bags, kinds = two_kinds
     bags = bags.with_features(form(bags.X))
@@ -517,12 +522,11 @@ def test_cross_validation_takes_bags(two_kinds, n_jobs, form):
     assert mistaken.mean() < 0.9
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_pipelines_are_searched_over_bags(two_kinds, n_jobs):
+def test_pipelines_are_searched_over_bags(two_kinds):
     bags, kinds = two_kinds
     pipeline = make_pipeline(Shift(), NearestMean())
     grid = {"shift__by": [0.0, 10.0], "nearestmean__power": [1.0, 2.0]}
-    search = GridSearchCV(pipeline, grid, cv=4, n_jobs=n_jobs, error_score="raise")
+    search = GridSearchCV(pipeline, grid, cv=4, error_score="raise")
     search.fit(bags, kinds)
     assert search.best_score_ == 1
     np.testing.assert_array_equal(search.predict(bags), kinds)
@@ -589,3 +593,226 @@ def test_ids_with_nanoseconds_do_not_merge_bags():
     assert bags.sizes.tolist() == [2, 1]
     assert bags.ids.tolist() == [1, 2]
     assert bags.ids.dtype == "datetime64[ns]"
+
+
+# What is NaN or infinite
+
+STRANGE_NUMBERS = st.sampled_from([0.0, 1.0, -2.5, 3e38, -3e38, np.nan, np.inf, -np.inf])
+ARRAYS_WITH_THEM = hnp.arrays(
+    st.sampled_from([np.float32, np.float64]),
+    hnp.array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=6),
+    elements=STRANGE_NUMBERS,
+    fill=st.just(1.0),
+)
+
+
+def slow_search(X):
+    """The same, entry by entry."""
+    for row, column in np.ndindex(X.shape):
+        if not np.isfinite(X[row, column]):
+            return row, column, X[row, column].item()
+    return None
+
+
+@given(X=ARRAYS_WITH_THEM, block=st.integers(1, 8), layout=st.sampled_from(["C", "F"]))
+def test_the_first_is_found(X, block, layout):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("unbag.bags.BLOCK_ENTRIES", block)
+        found = first_nonfinite(np.array(X, order=layout))
+    np.testing.assert_equal(found, slow_search(X))
+
+
+@given(X=ARRAYS_WITH_THEM, seed=st.integers(0, 9))
+def test_the_first_of_a_sparse_array_is_found(X, seed):
+    csr = sparse.csr_array(X)
+    rng = np.random.default_rng(seed)
+    for row in range(X.shape[0]):
+        entries = np.arange(csr.indptr[row], csr.indptr[row + 1])
+        shuffled = rng.permutation(entries)
+        csr.data[entries], csr.indices[entries] = csr.data[shuffled], csr.indices[shuffled]
+    np.testing.assert_equal(first_nonfinite(csr), slow_search(X))
+    np.testing.assert_equal(first_nonfinite(sparse.coo_matrix(X)), slow_search(X))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_sum_that_overflows_is_no_fault(dtype):
+    X = np.full((300, 3), np.finfo(dtype).max)
+    with np.errstate(over="ignore"):
+        assert not np.isfinite(X.sum())
+    assert first_nonfinite(X) is None
+    assert first_nonfinite(sparse.csr_array(X)) is None
+    X[200, 1] = -np.inf
+    assert first_nonfinite(X) == (200, 1, -np.inf)
+
+
+def test_infinities_do_not_cancel():
+    assert first_nonfinite(np.array([[np.inf, -np.inf]])) == (0, 0, np.inf)
+
+
+def test_integers_are_finite():
+    assert first_nonfinite(np.array([[1, 2]])) is None
+    assert first_nonfinite(np.array([[True]])) is None
+
+
+@pytest.mark.parametrize("largest", [1.0, np.finfo(float).max])
+def test_the_search_needs_little_memory(largest):
+    # So large that what other threads of the process allocate meanwhile does not count.
+    X = np.broadcast_to(largest, (1_000_000, 20))
+    tracemalloc.start()
+    try:
+        assert first_nonfinite(X) is None
+        assert tracemalloc.get_traced_memory()[1] < X.size / 10
+    finally:
+        tracemalloc.stop()
+
+
+# The rows of the table that bags were made from
+
+
+def shuffled_frame(n_bags=12, n_rows=80, seed=0):
+    """A table whose rows and bags are mixed, with an index that says nothing of its order."""
+    random = np.random.default_rng(seed)
+    number = random.permutation(n_rows)
+    frame = pd.DataFrame(
+        {
+            "night": pd.Categorical([f"night{row % n_bags}" for row in number]),
+            "pitch": number.astype(float),
+            "volume": random.normal(size=n_rows),
+        }
+    )
+    return frame.set_index(pd.Index(random.permutation(n_rows) + 7))
+
+
+FORMS = {
+    "pandas": lambda frame: frame,
+    "polars": lambda frame: pl.from_pandas(frame.astype({"night": str})),
+    "pyarrow": lambda frame: pa.Table.from_pandas(
+        frame.astype({"night": str}), preserve_index=False
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_lead_from_instances_to_the_table(form):
+    frame = shuffled_frame()
+    bags = Bags.from_table(FORMS[form](frame), bag="night")
+    np.testing.assert_array_equal(bags.X[:, 0], frame["pitch"].to_numpy()[bags.rows])
+    np.testing.assert_array_equal(bags.in_table_order(bags.X), frame[["pitch", "volume"]])
+    np.testing.assert_array_equal(
+        bags.in_table_order(np.repeat(bags.ids, bags.sizes)), frame["night"].astype(str)
+    )
+
+
+def test_objects_keep_their_kind():
+    bags = Bags.from_table(pl.DataFrame({"bag": [1, 2, 1], "x": [1.0, 2.0, 3.0]}), bag="bag")
+    assert bags.in_table_order(["wren", None, "owl"]).tolist() == ["wren", "owl", None]
+
+
+def test_bags_of_no_table_count_their_instances():
+    bags = Bags.from_list([np.zeros((2, 1)), np.ones((3, 1))])
+    assert bags.rows.tolist() == [0, 1, 2, 3, 4]
+    assert bags[1:].rows.tolist() == [2, 3, 4]
+    assert bags[[1, 0]].rows.tolist() == [2, 3, 4, 0, 1]
+    answers = np.arange(5)
+    ordered = bags.in_table_order(answers)
+    ordered[0] = 9
+    assert answers[0] == 0, "the answers themselves must not change with what is made of them"
+
+
+def test_a_sorted_table_costs_no_memory():
+    n_rows = 100_000
+    frame = pl.DataFrame({"bag": np.arange(n_rows) // 10, "x": np.zeros(n_rows)})
+    bags = Bags.from_table(frame, bag="bag")
+    kept = pickle.dumps(bags)
+    # 8 bytes an instance for X, and less than 2 for the offsets and ids of its bag.
+    assert len(kept) < 11 * n_rows
+    assert len(pickle.dumps(bags[:5000])) < 0.6 * len(kept)
+
+
+@pytest.mark.parametrize(
+    "carry",
+    [
+        lambda bags: bags[::-1],
+        lambda bags: Bags.concatenate([bags[5:], bags[:5]]),
+        lambda bags: Bags.concatenate(train_test_split(bags, random_state=0)),
+        lambda bags: OnInstances(StandardScaler(with_mean=False, with_std=False)).fit_transform(
+            bags
+        ),
+        lambda bags: BagContext(0).fit_transform(bags),
+        lambda bags: bags.with_features(bags.X * 1),
+        lambda bags: pickle.loads(pickle.dumps(bags)),
+    ],
+    ids=["reversed", "rejoined", "split", "scaled", "context", "features", "pickled"],
+)
+def test_rows_are_carried_along(carry):
+    frame = shuffled_frame()
+    bags = carry(Bags.from_table(frame, bag="night"))
+    np.testing.assert_array_equal(bags.in_table_order(bags.X[:, 0]), frame["pitch"])
+
+
+def test_a_pipeline_answers_in_the_order_of_the_bags_that_it_is_given():
+    frame = shuffled_frame()
+    bags = Bags.from_table(frame, bag="night")
+    y = [{"high", "low"}] * len(bags)
+    pipeline = BagPipeline(
+        [("scale", OnInstances(StandardScaler())), ("model", ORLogisticRegression())]
+    ).fit(bags, y)
+    by_row = Bags(frame[["pitch", "volume"]].to_numpy(), [0, len(frame)])
+    by_row = by_row.with_features(by_row.X, bags.feature_names)
+    np.testing.assert_array_equal(
+        bags.in_table_order(pipeline.predict_instances(bags)), pipeline.predict_instances(by_row)
+    )
+
+
+def test_several_tables_count_as_stacked():
+    first, second = shuffled_frame(seed=1), shuffled_frame(seed=2)
+    parts = [Bags.from_table(frame, bag="night") for frame in (first, second)]
+    # A half of the first, the second, and the other half: the first still comes first.
+    joined = Bags.concatenate([parts[0][:6], parts[1], parts[0][6:]], ids=np.arange(24))
+    np.testing.assert_array_equal(
+        joined.in_table_order(joined.X[:, 0]), pd.concat([first, second])["pitch"]
+    )
+
+
+def test_a_selection_names_the_rows_that_it_has_answers_for():
+    frame = shuffled_frame()
+    test = Bags.from_table(frame, bag="night")[3:7]
+    with pytest.raises(ValueError, match=r"from \d+ of its 80 rows.*table\.iloc\[bags\.rows\]"):
+        test.in_table_order(test.X[:, 0])
+    np.testing.assert_array_equal(frame["pitch"].iloc[test.rows], test.X[:, 0])
+
+
+@pytest.mark.parametrize(("picked", "rows"), [([0, 0], 4), ([0], 2)])
+def test_bags_picked_twice_or_left_out_are_not_the_table(picked, rows):
+    bags = Bags.from_list([np.zeros((2, 1)), np.ones((2, 1))])[picked]
+    with pytest.raises(ValueError, match=f"{rows} instances from 2 of its 4 rows"):
+        bags.in_table_order(np.zeros(rows))
+
+
+def test_answers_must_be_one_per_instance():
+    bags = Bags.from_list([np.zeros((2, 1)), np.ones((3, 1))])
+    with pytest.raises(ValueError, match=r"shape \(4,\) for 5 instances"):
+        bags.in_table_order(np.zeros(4))
+    with pytest.raises(ValueError, match=r"np\.repeat\(values, bags\.sizes"):
+        bags.in_table_order(np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("rows", [[0, 1], [0.0, 1.0, 2.0], [0, -1, 2]])
+def test_rows_are_whole_numbers_one_per_instance(rows):
+    with pytest.raises(ValueError, match="rows must be"):
+        Bags(np.zeros((3, 1)), [0, 3], rows=rows)
+
+
+def test_bags_without_instances_have_no_rows():
+    bags = Bags(np.zeros((0, 2)), [0, 0], rows=[])
+    assert bags.rows.size == 0
+    assert bags.in_table_order([]).size == 0
+
+
+def test_bags_of_a_file_know_its_rows(tmp_path):
+    frame = shuffled_frame()
+    path = tmp_path / "nights.csv"
+    frame.to_csv(path, index=False)
+    table = tables.read(path, tables.Roles(bag="night"), need_labels=False)
+    np.testing.assert_array_equal(table.bags.rows, table.rows)
+    np.testing.assert_array_equal(table.bags.in_table_order(table.bags.X[:, 0]), frame["pitch"])

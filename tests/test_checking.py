@@ -12,7 +12,6 @@ from sklearn.preprocessing import StandardScaler
 
 from toys import make_colours
 from unbag import (
-    MIMLSVM,
     BagContext,
     BagPipeline,
     Bags,
@@ -24,9 +23,10 @@ from unbag import (
 )
 from unbag.checking import absence_probability
 from unbag.datasets import make_bags
+from unbag.paper import MIMLSVM
 
 
-def enumerated_absence(proba, y, missed, false, c):
+def enumerated_absence(proba, y, missed_rate, false_rate, c):
     """P(no instance is c | label set), by listing labellings, who is unnoticed, and mistakes."""
     n_instances, n_columns = proba.shape
     known = [k for k in range(n_columns) if y[k] != -1]
@@ -35,10 +35,10 @@ def enumerated_absence(proba, y, missed, false, c):
         for noticed in product([True, False], repeat=n_instances):
             weight, shown = 1.0, set()
             for i, k in enumerate(labelling):
-                weight *= proba[i, k] * (1 - missed[k] if noticed[i] else missed[k])
+                weight *= proba[i, k] * (1 - missed_rate[k] if noticed[i] else missed_rate[k])
                 shown |= {k} if noticed[i] else set()
             for k in known:
-                is_named = 1.0 if k in shown else false[k]
+                is_named = 1.0 if k in shown else false_rate[k]
                 weight *= is_named if y[k] == 1 else 1.0 - is_named
             total += weight
             without += weight * (c not in labelling)
@@ -48,13 +48,13 @@ def enumerated_absence(proba, y, missed, false, c):
 @pytest.mark.parametrize("y", [[1, 1, 0], [0, 0, 0], [1, -1, 0], [1, 1, 1]])
 def test_absence_is_what_listing_all_labellings_says(y, rng):
     proba = rng.dirichlet(np.ones(3), size=3)
-    missed, false = np.array([[0.1, 0.3, 0.2], [0.05, 0.2, 0.1]])
-    found = absence_probability(np.log(proba), [0, 3], np.array([y]), missed, false)[0]
+    missed_rate, false_rate = np.array([[0.1, 0.3, 0.2], [0.05, 0.2, 0.1]])
+    found = absence_probability(np.log(proba), [0, 3], np.array([y]), missed_rate, false_rate)[0]
     for c in range(3):
         if y[c] == -1:
             assert np.isnan(found[c])
         else:
-            expected = enumerated_absence(proba, y, missed, false, c)
+            expected = enumerated_absence(proba, y, missed_rate, false_rate, c)
             np.testing.assert_allclose(found[c], expected, rtol=1e-9)
 
 
@@ -231,8 +231,8 @@ def test_rates_of_the_model_are_those_of_the_check(mistaken):
     """Where mistakes are common, tags are doubted more readily."""
     bags, y, _ = mistaken
     doubts = []
-    for false in (0.001, 0.2):
-        model = ORLogisticRegression(false=false)
+    for false_rate in (0.001, 0.2):
+        model = ORLogisticRegression(false_rate=false_rate)
         found = check_labels(model, bags, y, cv=2, random_state=0).to_pylist()
         doubts.append(sum(row["p_wrong"] for row in found if row["tagged"]))
     assert doubts[1] > doubts[0] + 5

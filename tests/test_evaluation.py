@@ -84,6 +84,19 @@ def test_yardsticks_do_not_look_at_the_features(found, digits):
     assert frequent["transductive_accuracy"] > frequent["inductive_accuracy"]
 
 
+def test_held_out_bags_of_the_fit_come_first(digits):
+    bags, labels = digits.bags[:60], unbag.LabelSets.parse(digits.y[:60])
+    found = evaluation.evaluate(unbag.fit(bags, digits.y[:60]), bags, labels, None)
+    measures = [name for name in found if name not in evaluation.NOT_MEASURES]
+    assert measures[0] == "held_out_hamming_loss"
+    frequent = found["yardsticks"]["most_frequent_tags"]
+    # The model knows these bags, and did not know those.
+    assert found["hamming_loss"] < found["held_out_hamming_loss"]
+    assert found["held_out_hamming_loss"] < frequent["held_out_hamming_loss"]
+    plain = unbag.ORLogisticRegression().fit(bags, labels)
+    assert "held_out_hamming_loss" not in evaluation.evaluate(plain, bags, labels, None)
+
+
 def test_blocks_do_not_matter(found, model, digits, monkeypatch):
     monkeypatch.setattr("unbag.annotations.BLOCK", 100)
     bags, labels = digits.bags[60:], unbag.LabelSets.parse(digits.y[60:])

@@ -14,12 +14,9 @@ import pytest
 from platforms import posix_only
 from unbag import _files, _platform
 from unbag._files import (
-    DataError,
     atomic_write,
     check_writable,
-    make_folder,
     write_text,
-    written_together,
 )
 
 OLD, NEW = b"the old file", b"the new file"
@@ -216,7 +213,7 @@ def test_a_device_is_written_to_as_it_is(path):
 def test_places_that_cannot_be_written(refuse, path, tmp_path, monkeypatch):
     with pytest.raises(IsADirectoryError, match=rf"is a folder; name a file: '.*{tmp_path.name}'"):
         refuse(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"no folder .*absent: '.*song\.txt'"):
+    with pytest.raises(FileNotFoundError, match=r"absent does not exist: '.*song"):
         refuse(tmp_path / "absent" / "song.txt")
     # To root, who may write everywhere, even a read-only file is none.
     monkeypatch.setattr(os, "access", lambda place, mode: place != tmp_path)
@@ -296,180 +293,34 @@ def test_a_part_that_was_taken_for_a_stale_one_is_made_anew(path, monkeypatch):
     assert path.read_text() == "new"
 
 
-# Several files.
-
-
-@pytest.fixture
-def three(tmp_path):
-    """Paths of two old files and a new one in a folder that is not there yet."""
-    for name in ("a.txt", "b.txt"):
-        (tmp_path / name).write_bytes(OLD)
-    return [tmp_path / "a.txt", tmp_path / "b.txt", tmp_path / "new" / "c.txt"]
-
-
-def write_three(paths):
-    with written_together():
-        for path in paths:
-            make_folder(path.parent)
-            write_text(path, NEW.decode())
-            assert path.read_bytes() == OLD if path.exists() else True
-
-
-def assert_three_untouched(paths):
-    assert [path.read_bytes() for path in paths[:2]] == [OLD, OLD]
-    assert sorted(os.listdir(paths[0].parent)) == ["a.txt", "b.txt"]
-
-
-def test_files_that_are_written_together_appear_together(three):
-    write_three(three)
-    assert [path.read_bytes() for path in three] == [NEW] * 3
-    assert sorted(os.listdir(three[0].parent)) == ["a.txt", "b.txt", "new"]
-    assert os.listdir(three[2].parent) == ["c.txt"]
-
-
-@pytest.mark.parametrize("error", ERRORS, ids=repr)
-@pytest.mark.parametrize("step", ["os.open", "os.fdopen", "os.fsync"])
-@pytest.mark.parametrize("nth", [1, 2, 3])
-def test_an_error_at_any_file_leaves_all_old_ones(three, step, nth, error, monkeypatch):
-    real = getattr(os, step.removeprefix("os."))
-    count = 0
-
-    def fail(*given, **options):
-        nonlocal count
-        count += 1
-        if count == nth:
-            raise error
-        return real(*given, **options)
-
-    monkeypatch.setattr(step, fail)
-    with pytest.raises(type(error)):
-        write_three(three)
-    monkeypatch.undo()
-    assert_three_untouched(three)
-
-
-@pytest.mark.parametrize("nth", [1, 2, 3])
-def test_an_error_in_renaming_brings_the_old_files_back(three, nth, monkeypatch):
-    real, count = os.replace, 0
-
-    def fail(*names):
-        nonlocal count
-        count += 1
-        if count == nth:
-            raise OSError(errno.EIO, "broken")
-        real(*names)
-
-    monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(OSError, match="broken") as caught:
-        write_three(three)
-    assert caught.value.filename == str(three[nth - 1])
-    assert_three_untouched(three)
-
-
-@pytest.mark.parametrize("nth", [1, 2, 3])
-@pytest.mark.parametrize("is_done", [False, True])
-def test_an_interrupt_in_renaming_comes_when_all_is_done(three, nth, is_done, monkeypatch):
-    real, count = os.replace, 0
-
-    def interrupt(*names):
-        nonlocal count
-        count += 1
-        if is_done or count != nth:
-            real(*names)
-        if count == nth:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "replace", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        write_three(three)
-    assert [path.read_bytes() for path in three] == [NEW] * 3
-    assert not list(three[0].parent.rglob(".unbag-*"))
-
-
-@pytest.mark.parametrize("step", ["os.unlink", "os.rmdir"])
-@pytest.mark.parametrize("is_done", [False, True])
-def test_an_interrupt_in_tidying_up_leaves_nothing(three, step, is_done, monkeypatch):
-    real, has_come = getattr(os, step.removeprefix("os.")), False
-
-    def interrupt(*given, **options):
-        nonlocal has_come
-        if is_done or has_come:
-            real(*given, **options)
-        if not has_come:
-            has_come = True
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(step, interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        write_three(three)
-    assert [path.read_bytes() for path in three] == [NEW] * 3
-    assert not list(three[0].parent.rglob(".unbag-*"))
-
-
-def test_a_file_is_not_written_twice_in_one_block(path):
-    with pytest.raises(DataError, match="would be written twice"), written_together():  # noqa: PT012
-        write_text(path, "one")
-        write_text(path, "other")
-    assert not os.listdir(path.parent)
-
-
-@posix_only
-def test_a_thousand_files_are_not_all_open(tmp_path):
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 60, hard))
-    try:
-        with written_together():
-            for number in range(200):
-                write_text(tmp_path / f"{number}.txt", "new")
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert len(os.listdir(tmp_path)) == 200
-
-
-# What a process does that is killed on the way: writes three files, again and again.
+# What a process does that is killed on the way: writes a file, again and again.
 KILLED = """
 import sys
 from pathlib import Path
-from unbag._files import make_folder, write_text, written_together
-folder = Path(sys.argv[1])
+from unbag._files import write_text
 print("ready", flush=True)
 for number in range(10**9):
-    with written_together():
-        for name in ("a.txt", "b.txt", "sub/c.txt"):
-            make_folder((folder / name).parent)
-            write_text(folder / name, f"{number}\\n" * 2000)
+    write_text(Path(sys.argv[1]), f"{number}\\n" * 2000)
 """
 
 
 @posix_only
 @pytest.mark.slow  # 20 s: a process for each kill.
-def test_kills_leave_whole_files_and_the_next_process_tidies_up(tmp_path):
+def test_kills_leave_a_whole_file_and_the_next_process_tidies_up(path):
     """``UNBAG_KILLS=200`` kills as often."""
     rng = random.Random(0)
-    names = ("a.txt", "b.txt", "sub/c.txt")
     for _ in range(int(os.environ.get("UNBAG_KILLS", "20"))):
-        command = [sys.executable, "-c", KILLED, str(tmp_path)]
+        command = [sys.executable, "-c", KILLED, str(path)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout.readline() == "ready\n"
         time.sleep(rng.uniform(0.01, 0.1))
         process.kill()
         process.wait()
         process.stdout.close()
-        numbers = []
-        for name in names:
-            if (tmp_path / name).exists():
-                lines = (tmp_path / name).read_text().split()
-                assert len(lines) == 2000, name
-                assert len(set(lines)) == 1, name
-                numbers.append(int(lines[0]))
-        # Only a kill in the moment of renaming leaves files of two rounds.
-        assert not numbers or max(numbers) - min(numbers) <= 1
-        code = "import sys; from pathlib import Path; from unbag._files import remove_stale_parts"
-        tidy = f"{code}; [remove_stale_parts(Path(each)) for each in sys.argv[1:]]"
-        folders = [str(tmp_path), str(tmp_path / "sub")]
-        subprocess.run([sys.executable, "-c", tidy, *folders], check=True)
-        left = [each for each in tmp_path.rglob("*") if each.name not in ("a.txt", "b.txt", "sub",
-                                                                          "c.txt")]  # fmt: skip
-        assert not left
+        if path.exists():
+            lines = path.read_text().split()
+            assert len(lines) == 2000
+            assert len(set(lines)) == 1
+        _files._tidied.clear()
+        write_text(path.with_name("other.txt"), "new")
+        assert set(os.listdir(path.parent)) <= {path.name, "other.txt"}

@@ -13,7 +13,8 @@ import pytest
 
 import unbag
 from unbag.cli import main
-from unbag.io import DataError, Roles
+from unbag.tables import DataError, Roles
+from unbag.tables.frame import open_frame
 
 CLASSES = np.array(["owl", "tit", "wren"])
 ANNOTATED = [
@@ -191,16 +192,18 @@ def test_a_table_of_pyarrow_remembers_which_columns_are_ours(frame, model):
 
 def test_any_model_can_be_fitted(frame):
     options = {"bag": "file", "labels": "tags", "features": [*"abc"]}
-    sim = unbag.fit(frame, model=unbag.SIM(random_state=0), **options)
+    sim = unbag.fit(frame, model=unbag.paper.SIM(), **options)
     assert not hasattr(sim, "annotate_frame")
-    with pytest.raises(AttributeError, match="SIM has no annotate_frame: its scores of instances"):
+    with pytest.raises(
+        AttributeError, match="SIM has no annotate_frame: it gives instances scores"
+    ):
         sim.annotate_frame  # noqa: B018
     assert "predicted" in sim.predict_frame(frame).columns
     pipeline = unbag.fit(frame, context=0.5, kernel=1.0, dictionary=20, **options)
     assert list(pipeline.named_steps) == ["scale", "context", "kernel", "model"]
     assert list(pipeline.annotate_frame(frame).columns[-8:]) == ANNOTATED
     with pytest.raises(ValueError, match="alpha= is a setting of the model that fit builds"):
-        unbag.fit(frame, model=unbag.SIM(), alpha=2.0, **options)
+        unbag.fit(frame, model=unbag.paper.SIM(), alpha=2.0, **options)
 
 
 def test_models_have_names(frame):
@@ -224,9 +227,59 @@ def test_networks_are_fitted_by_name(frame):
     assert list(model.annotate_frame(frame).columns[-8:]) == ANNOTATED
 
 
+SETS = {
+    "frozensets": frozenset,
+    "sets": set,
+    "frozensets as text": lambda labels: str(frozenset(labels)),
+    "objects of polars": frozenset,
+}
+
+
+@pytest.mark.parametrize("kind", SETS)
+def test_tags_may_be_sets(kind, frame):
+    def tagged(cells):
+        if "polars" not in kind:
+            return frame.assign(tags=cells)
+        given = pl.from_pandas(frame.drop(columns="tags"))
+        return given.with_columns(pl.Series("tags", cells, dtype=pl.Object))
+
+    options = {"bag": "file", "labels": "tags", "features": [*"abc"], "max_iter": 5}
+    expected = unbag.fit(frame, **options)
+    given = tagged([SETS[kind](cell.split("|")) for cell in frame["tags"]])
+    model = unbag.fit(given, **options)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    answered = model.annotate_frame(given)["annotation"].to_list()
+    assert answered == expected.annotate_frame(frame)["annotation"].to_list()
+
+
+def test_sets_say_what_is_unknown_and_what_is_not_there():
+    frame = pd.DataFrame(
+        {
+            "bag": [*"abcd"],
+            "labels": [{"owl", unbag.Unknown("wren")}, frozenset(), {unbag.Unknown(...)},
+                       ["wren", unbag.Unknown("owl")]],
+            "x": [1.0, 2.0, 3.0, 4.0],
+        }
+    )  # fmt: skip
+    with open_frame(frame) as source:
+        labels = source.read(Roles()).labels
+    assert labels.to_cells() == ["owl|?wren", "(none)", "(unknown)", "?owl|wren"]
+
+
+@pytest.mark.parametrize("features", ["b*", "b"])
+def test_one_name_or_pattern_of_features_needs_no_list(features, frame):
+    options = {"bag": "file", "labels": "tags", "max_iter": 2}
+    model = unbag.fit(frame.assign(b2=1.0), features=features, **options)
+    assert model.feature_names_in_.tolist() == (["b", "b2"] if "*" in features else ["b"])
+    assert model.roles_["bag"] == "file"
+    carried = unbag.fit(frame, carry="c", **options)
+    assert carried.feature_names_in_.tolist() == ["a", "b"]
+    assert unbag.Bags.from_table(frame, "file", "b").feature_names.tolist() == ["b"]
+
+
 def test_networks_by_name_need_torch(frame, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ImportError, match=r"need PyTorch: pip install 'unbag\[torch\]'"):
+    with pytest.raises(ImportError, match=r'need PyTorch: run pip install "\.\[torch\]"'):
         unbag.fit(frame, model="network", bag="file", labels="tags", features=[*"abc"])
 
 

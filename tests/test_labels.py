@@ -14,8 +14,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import KFold, cross_val_score
 
 from unbag.bags import Bags
-from unbag.labels import LabelSets
+from unbag.labels import LabelSets, hard_to_tell, without_contrast
 from unbag.tagging import Unknown
+from unbag.validation import check_known_labels
 
 BIRDS = ["owl", "robin", "tit", "wren"]
 
@@ -63,7 +64,6 @@ def test_every_class_is_required_optional_or_forbidden(indicator):
     np.testing.assert_array_equal(labels.required, indicator == 1)
     np.testing.assert_array_equal(labels.optional, indicator == -1)
     np.testing.assert_array_equal(labels.cardinality, (indicator == 1).sum(axis=1))
-    assert_same(LabelSets.from_masks(labels.required, labels.optional), labels)
 
 
 def test_int8_is_kept_without_a_copy():
@@ -148,7 +148,7 @@ def test_there_may_be_no_label_and_no_bag():
         ([{"tit"}, {None}], "1 of 2 bags has nothing in place of labels, such as 1"),
         ([{"tit"}, {Unknown(None)}], "1 of 2 bags has nothing in place of labels"),
         ([{1.0}, {float("nan")}], "1 of 2 bags has nothing in place of labels"),
-        ([{"tit"}, {"tit", "(none)"}], r"Bag 1 has '\(none\)', which means .* beside 'tit'"),
+        ([{"tit"}, {"tit", "(none)"}], r"Bag 1 has '\(none\)', which means .* next to 'tit'"),
         ([{"tit"}, [["wren"]]], r"Bag 1 has the label \['wren'\]"),
         ([{"tit"}, {b"wren"}], "Bag 1 has the label b'wren'"),
         ([{"tit"}, {3}], "Bag 1 has the label 3 where others have 'tit'"),
@@ -171,7 +171,7 @@ def test_what_is_wrong_in_label_sets_is_named(y, message):
     [
         (["tit"], "Bag 1 has the label 'wren', which is not among the classes"),
         (["tit", "wren", "tit"], "Class 'tit' occurs twice"),
-        (["tit", "wren", 3], "3 cannot be a class beside 'tit'"),
+        (["tit", "wren", 3], "3 cannot be a class as well as 'tit'"),
         (["tit", None], "None cannot be a class"),
         ([float("nan")], "nan cannot be a class"),
         ([["tit", "wren"]], r"\['tit', 'wren'\] cannot be a class"),
@@ -263,13 +263,6 @@ def test_other_values_are_named(form, value):
 def test_indicators_that_do_not_fit_are_refused(indicator, classes, message):
     with pytest.raises(ValueError, match=message):
         LabelSets(indicator, classes)
-
-
-def test_masks_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="Bag 1 has the class tit both as present and as unknown"):
-        LabelSets.from_masks([[1, 0], [0, 1]], [[0, 0], [0, 1]], classes=["owl", "tit"])
-    with pytest.raises(ValueError, match=r"required has shape \(1, 2\) but optional has \(1, 1\)"):
-        LabelSets.from_masks([[1, 0]], [[0]])
 
 
 # Aligning and selecting
@@ -371,7 +364,6 @@ def test_columns_of_a_table_are_spelt_like_labels():
 
 
 def test_classes_keep_their_spelling_and_are_found_by_any():
-    """Models of old may know classes by a spelling that labels no longer have."""
     classes = [DECOMPOSED, " tea"]
     sets = [{COMPOSED}, {"tea", Unknown(DECOMPOSED)}]
     with pytest.warns(UserWarning, match="are read as one"):
@@ -390,3 +382,31 @@ def test_a_label_of_nothing_but_nuls_is_none():
     with pytest.warns(UserWarning, match="are read as one"):
         labels = LabelSets.parse([{"wren\0"}, {"wren"}])
     assert labels.classes.tolist() == ["wren"]
+
+
+@pytest.mark.parametrize(("groups", "are_alike"), [
+    ([[[0, 1]], [[1, 0]]], True), ([[[0, 1]], []], False), ([[[0, 1]], [[0, 1, 2]]], False),
+])  # fmt: skip
+def test_groups_tell_label_sets_apart(groups, are_alike):
+    labels = LabelSets([[-1, -1, 1], [-1, -1, 1]], ["hawk", "owl", "wren"], groups=groups)
+    assert (without_contrast(labels) is not None) == are_alike
+
+
+def test_classes_that_tags_cannot_tell_apart_are_named():
+    rng = np.random.default_rng(0)
+    y = np.hstack([rng.random((40, 3)) < 0.5, np.ones((40, 1))]).astype(int)
+    y[:, 1] = y[:, 0]
+    y[0, 3] = 0
+    labels = LabelSets(y, ["owl", "wren", "jay", "crow"])
+    everywhere, together = hard_to_tell(labels)
+    assert everywhere.startswith("crow (98%): in nearly every bag")
+    assert together.startswith("owl, wren: always together")
+    y[0, :2] = 0, 1
+    y[1:3, 3] = 0
+    assert hard_to_tell(LabelSets(y, labels.classes)) == []
+
+
+def test_a_known_label_that_its_bag_lacks_is_named_however_long():
+    bags, labels = Bags([[0.0]], [0, 1]), LabelSets([[0, 1]], ["a" * 200, "b"])
+    with pytest.raises(ValueError, match="Instance 0 of bag 0 has the label 'aaa"):
+        check_known_labels(np.array([0]), bags, labels)

@@ -1,7 +1,9 @@
 """One way to a model: whichever door somebody comes through, the same is meant and refused."""
 
 import ast
+import pydoc
 import re
+from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,12 +16,14 @@ import pytest
 import unbag
 from unbag import _messages, out_of_core
 from unbag.cli import main
-from unbag.io import DataError, Roles
-from unbag.learning import Settings, taught_labels, training_set
-from unbag.model_selection.compare import compare
+from unbag.compare import compare
+from unbag.learning import taught_labels, training_set
+from unbag.settings import FitArguments, Settings
+from unbag.tables import DataError, Roles
+from unbag.tables.frame import open_frame
+from unbag.tables.roles import ColumnRoles
 
 FEATURES = ["a", "b", "c"]
-GRID = {"kernel": [None], "context": [0.0], "missed": [0.0], "false": [0.0], "alpha": [1.0]}
 SOURCES = Path(unbag.__file__).parent
 
 
@@ -78,7 +82,7 @@ def bags_of_fit_to_a_file(frame, folder):
 
 
 def bags_of_tune(frame, folder):
-    return unbag.tune(frame, grid=GRID, networks=False, minutes=0, **NAMED).roles_
+    return unbag.tune(frame, networks=False, minutes=0, **NAMED).roles_
 
 
 def bags_of_fit_out_of_core(frame, folder):
@@ -93,14 +97,13 @@ def test_what_is_named_wins_in_every_fit(door, frame, folder):
     assert (roles["bag"], roles["labels"]) == ("file", "tags")
 
 
-def test_what_is_named_wins_in_costs_and_checks(frame):
-    assert unbag.cost(frame, **NAMED).n_bags == 30
+def test_what_is_named_wins_in_checks(frame):
     found = unbag.check_labels(unbag.ORLogisticRegression(), frame, cv=2, random_state=0, **NAMED)
     assert set(found["bag"].to_pylist()) == set(frame["file"])
 
 
 def test_what_is_named_wins_in_annotations(frame, folder, tmp_path):
-    model = unbag.fit(frame, bag="night", labels="tags_of_night", features=FEATURES)
+    model = unbag.fit(frame, bag="night", labels="tags_of_night", features=FEATURES, alpha=1.0)
     by_file = model.annotate_frame(frame, bag="file", labels="tags", roles=ROLES)
     assert not (by_file["annotation"] == model.annotate_frame(frame)["annotation"]).all()
     named = {"bag": "file", "roles": ROLES}
@@ -119,7 +122,7 @@ def test_labels_of_instances_are_named_by_roles_as_well(frame, folder):
         out_of_core.fit(unbag.ORLogisticRegression(), folder, roles=each)
         for each in (Roles(bag="file", labels="tags", features=FEATURES), roles)
     )
-    here = unbag.fit(frame, roles=roles, background=False)
+    here = unbag.fit(frame, roles=roles, background=False, alpha=1.0)
     assert not np.allclose(told.coef_, plain.coef_)
     np.testing.assert_array_equal(told.coef_, here.coef_)
 
@@ -144,10 +147,10 @@ def test_settings_that_networks_lack_are_refused_at_every_door(name, value, fram
 
 def test_settings_of_a_model_that_is_given_are_its_own():
     with pytest.raises(ValueError, match="max_iter= is a setting of the model that fit builds"):
-        Settings(model=unbag.SIM(), max_iter=3)
-    with pytest.raises(ValueError, match="missed= is a setting of the model that fit builds"):
-        Settings(model=unbag.SIM(), missed=np.array([0.1, 0.0]))
-    model = unbag.SIM()
+        Settings(model=unbag.paper.SIM(), max_iter=3)
+    with pytest.raises(ValueError, match="missed_rate= is a setting of the model that fit builds"):
+        Settings(model=unbag.paper.SIM(), missed_rate=np.array([0.1, 0.0]))
+    model = unbag.paper.SIM()
     assert Settings(model=model, context=0.5).unfitted().model is not model
 
 
@@ -156,10 +159,10 @@ def test_the_command_and_python_fit_the_same_model(frame, tmp_path, monkeypatch)
     frame.to_csv("t.csv", index=False)
     assert not run(
         "fit", "t.csv", "--bag", "file", "--labels", "tags", "--features", "a,b,c", "--context",
-        "0.5", "--kernel", "1", "--dictionary", "20", "--missed", "learn", "--seed", "3",
+        "0.5", "--kernel", "1", "--dictionary", "20", "--missed-rate", "learn", "--seed", "3",
         "-o", "m.unbag",
     )  # fmt: skip
-    settings = {"context": 0.5, "kernel": 1.0, "dictionary": 20, "missed": "learn", "seed": 3}
+    settings = {"context": 0.5, "kernel": 1.0, "dictionary": 20, "missed_rate": "learn", "seed": 3}
     columns = {"bag": "file", "labels": "tags", "features": FEATURES}
     ours = unbag.fit(Path("t.csv"), **columns, **settings)
     theirs = unbag.load("m.unbag")
@@ -167,7 +170,33 @@ def test_the_command_and_python_fit_the_same_model(frame, tmp_path, monkeypatch)
     assert theirs.roles_ == ours.roles_
 
 
+def test_each_role_and_setting_is_declared_once():
+    """What calls may name are these, in their order; help begins with what the function does."""
+    roles = [each.name for each in fields(Roles)]
+    assert list(ColumnRoles.__annotations__) == [*roles, "roles", "corrections", "ignore_known"]
+    settings = {each.name for each in fields(Settings)} - {"model"}
+    assert set(FitArguments.__annotations__) - set(ColumnRoles.__annotations__) == settings
+    # Some versions of Python write the signature above it in many lines.
+    assert pydoc.getdoc(unbag.fit).startswith("Learn to label the instances of a table")
+    text = pydoc.plain(pydoc.render_doc(unbag.fit))
+    assert '    background : bool or "auto", default="auto"' in text
+
+
 # Tables, or bags and their labels.
+
+
+@pytest.mark.parametrize("context", [0.0, 0.5])
+def test_a_fit_and_that_of_its_teacher_are_watched(bags, y, context):
+    data, settings = (
+        training_set(bags, y, None),
+        Settings(background=False, alpha=1.0, context=context),
+    )
+    seen = []
+    model = data.fit(settings.unfitted(), watch=lambda fit: seen.append(len(fit.history))).model
+    assert seen.count(1) == (2 if context else 1)
+    assert seen[-model.n_iter_ :] == list(range(1, model.n_iter_ + 1))
+    stopped = data.fit(settings.unfitted(), watch=lambda fit: len(fit.history) == 2).model
+    assert stopped.n_iter_ == 2 < model.n_iter_
 
 
 def test_bags_are_fitted_as_their_table_is(frame, bags, y):
@@ -185,10 +214,8 @@ def test_labels_of_instances_come_as_an_array_with_bags(frame, bags, y):
     np.testing.assert_array_equal(by_column.coef_, by_array.coef_)
 
 
-def test_costs_checks_and_searches_take_both(frame, bags, y):
+def test_checks_and_searches_take_both(frame, bags, y):
     columns = {"bag": "file", "labels": "tags", "features": FEATURES}
-    costs = [unbag.cost(bags, y), unbag.cost(frame, **columns)]
-    assert costs[0].operations == costs[1].operations
     model = unbag.ORLogisticRegression()
     checked = [
         unbag.check_labels(model, *given, cv=2, random_state=0, **named)
@@ -196,7 +223,7 @@ def test_costs_checks_and_searches_take_both(frame, bags, y):
     ]
     assert checked[0].equals(checked[1])
     tuned = [
-        unbag.tune(*given, grid=GRID, networks=False, cv=2, **named)
+        unbag.tune(*given, networks=False, minutes=0, **named)
         for given, named in (((bags, y), {}), ((list(bags), y.to_list()), {}), ((frame,), columns))
     ]
     np.testing.assert_array_equal(tuned[0].coef_, tuned[2].coef_)
@@ -205,8 +232,7 @@ def test_costs_checks_and_searches_take_both(frame, bags, y):
 
 DOORS = {
     "fit": unbag.fit,
-    "tune": lambda *given, **named: unbag.tune(*given, grid=GRID, **named),
-    "cost": unbag.cost,
+    "tune": lambda *given, **named: unbag.tune(*given, networks=False, **named),
     "check": lambda *given, **named: unbag.check_labels(
         unbag.ORLogisticRegression(), *given, **named
     ),
@@ -228,7 +254,7 @@ def test_wrong_combinations_are_refused_alike(door, frame, bags, y):
         call(bags)
     with pytest.raises(TypeError, match="unexpected keyword argument 'lables'"):
         call(frame, lables="tags")
-    with pytest.raises(DataError, match=r"roles must be unbag\.io\.Roles, not a dict"):
+    with pytest.raises(DataError, match=r"roles must be unbag\.tables\.Roles, not a dict"):
         call(frame, roles={"bag": "file"})
 
 
@@ -246,10 +272,7 @@ class Spy(unbag.DummyBags):
 def test_the_truth_is_hidden_unless_it_is_named(frame, bags, y):
     usual = frame.rename(columns={"truth": "instance_label"})
     columns = {"bag": "file", "labels": "tags", "features": FEATURES}
-    assert (
-        usual.pipe(unbag.io.frame.open_frame).read(Roles(**columns)).bags.instance_labels
-        is not None
-    )
+    assert open_frame(usual).read(Roles(**columns)).bags.instance_labels is not None
     for model in (unbag.fit(usual, model=Spy(), **columns), unbag.fit(bags, y, model=Spy())):
         assert model.shown_ == (None, {})
     named = training_set(usual, None, None, known="instance_label", **columns)
@@ -267,7 +290,7 @@ def test_labels_to_compare_with_are_refused_at_every_door(frame, bags, y, folder
         lambda: unbag.fit(frame, instance_labels="truth", **columns),
         lambda: unbag.fit(frame, instance_labels="corrected.csv", **columns),
         lambda: unbag.fit(bags, y, instance_labels=bags.instance_labels),
-        lambda: unbag.tune(frame, grid=GRID, instance_labels="truth", **columns),
+        lambda: unbag.tune(frame, instance_labels="truth", **columns),
         lambda: unbag.check_labels(model, frame, instance_labels="truth", **columns),
         lambda: out_of_core.fit(model, folder, instance_labels="truth"),
     ):
@@ -275,16 +298,16 @@ def test_labels_to_compare_with_are_refused_at_every_door(frame, bags, y, folder
             call()
     named = ("--bag", "file", "--labels", "tags", "--instance-labels", "truth")
     for command in (("fit", folder, "-o", "m.unbag"), ("check", folder)):
-        assert run(*command, *named) == 1
-        assert re.search("with --known.*with --corrections", capsys.readouterr().err)
+        assert run(*command, *named) == 2
+        assert "No such option: --instance-labels" in capsys.readouterr().err
 
 
 def test_what_roles_call_the_truth_is_not_learnt_from(frame, folder):
     columns = {"bag": "file", "labels": "tags", "features": FEATURES}
     roles = Roles(**columns, instance_labels="truth")
-    plain = unbag.fit(frame, background=False, **columns)
+    plain = unbag.fit(frame, background=False, alpha=1.0, **columns)
     found = [
-        unbag.fit(frame, roles=roles, background=False),
+        unbag.fit(frame, roles=roles, background=False, alpha=1.0),
         out_of_core.fit(unbag.ORLogisticRegression(), folder, roles=roles),
     ]
     for model in found:
@@ -295,22 +318,24 @@ def test_what_roles_call_the_truth_is_not_learnt_from(frame, folder):
 @pytest.mark.parametrize("name", ["known_label", "unbag_known_label"])
 def test_what_people_filled_in_is_learnt_from_unless_it_is_ignored(frame, tmp_path, name):
     columns = {"bag": "file", "labels": "tags", "features": FEATURES}
-    plain = unbag.fit(frame, background=False, **columns)
+    plain = unbag.fit(frame, background=False, alpha=1.0, **columns)
     annotated = plain.annotate_frame(frame).rename(columns={"known_label": name})
     if name != "known_label":
         answers = ["annotation", "probability", "second_choice", "second_probability", "entropy"]
         annotated = annotated.rename(columns={each: f"unbag_{each}" for each in answers})
         annotated = annotated.rename(columns={"review": "unbag_review"})
-    empty = unbag.fit(annotated, background=False, **columns)
+    empty = unbag.fit(annotated, background=False, alpha=1.0, **columns)
     np.testing.assert_array_equal(empty.coef_, plain.coef_)
     assert "known" not in empty.roles_
     annotated.loc[::3, name] = frame.loc[::3, "truth"]
-    told = unbag.fit(annotated, background=False, **columns)
-    named = unbag.fit(frame.assign(mine=annotated[name]), known="mine", background=False, **columns)
+    told = unbag.fit(annotated, background=False, alpha=1.0, **columns)
+    named = unbag.fit(
+        frame.assign(mine=annotated[name]), known="mine", background=False, alpha=1.0, **columns
+    )
     np.testing.assert_array_equal(told.coef_, named.coef_)
     assert not np.allclose(told.coef_, plain.coef_)
     assert told.roles_["known"] == name
-    without = unbag.fit(annotated, ignore_known=True, background=False, **columns)
+    without = unbag.fit(annotated, ignore_known=True, background=False, alpha=1.0, **columns)
     np.testing.assert_array_equal(without.coef_, plain.coef_)
     pq.write_table(pa.Table.from_pandas(annotated), tmp_path / "t.parquet")
     stored = out_of_core.fit(unbag.ORLogisticRegression(), tmp_path / "t.parquet", **NAMED)
@@ -330,7 +355,7 @@ def test_known_labels_are_used_or_refused(frame, bags, y, tmp_path):
     with pytest.raises(DataError, match=r"learn from labels of bags alone: leave out known="):
         compare(tmp_path / "t.csv", Roles(known="truth", **columns))
     path = tmp_path / "t.npz"
-    unbag.io.write_bags(path, bags, training_set(frame, None, None, **columns).labels)
+    unbag.tables.write_bags(path, bags, training_set(frame, None, None, **columns).labels)
     told = unbag.fit(path, known="instance_label")
     np.testing.assert_allclose(told.coef_, unbag.fit(bags, y, known=bags.instance_labels).coef_)
     with pytest.raises(DataError, match="has no column 'truth': files of this format"):
@@ -382,22 +407,22 @@ def test_labels_that_look_like_several_are_refused_at_every_door(frame, folder, 
     model = unbag.ORLogisticRegression()
     for call in (
         lambda: unbag.fit(odd, **columns),
-        lambda: unbag.tune(odd, grid=GRID, **columns),
+        lambda: unbag.tune(odd, **columns),
         lambda: unbag.check_labels(model, odd, **columns),
         lambda: out_of_core.fit(model, folder, **columns),
     ):
-        with pytest.raises(DataError, match=f"{said}delimiter=';'"):
+        with pytest.raises(DataError, match=f"{said}label_separator=';'"):
             call()
     for more in ((), ("--out-of-core",)):
         assert run("fit", folder, "--bag", "file", "--labels", "tags", "-o", "m", *more) == 1
-        assert re.search(f"{said}--delimiter ';'", capsys.readouterr().err)
+        assert re.search(f"{said}--label-separator ';'", capsys.readouterr().err)
 
 
 def test_bags_without_a_label_teach_nothing(frame, bags):
     for call in (
         lambda: unbag.fit(frame.assign(tags="(none)"), bag="file", labels="tags"),
         lambda: unbag.fit(bags, [set()] * 30),
-        lambda: unbag.tune(bags, [set()] * 30, grid=GRID),
+        lambda: unbag.tune(bags, [set()] * 30),
     ):
         with pytest.raises(DataError, match="no bag has a label, and nothing can be learnt"):
             call()
@@ -486,11 +511,11 @@ def texts_with_options(file):
 
 def test_only_the_command_line_speaks_of_options():
     # Demos print the commands that do what they do.
-    apart = {SOURCES / "cli", SOURCES / "demo"}
-    files = [file for file in SOURCES.rglob("*.py") if not apart & set(file.parents)]
+    apart = {SOURCES / "cli", SOURCES / "demo.py"}
+    files = [file for file in SOURCES.rglob("*.py") if not apart & {file, *file.parents}]
     assert len(files) > 100
-    # A command that somebody is to run may have options.
-    commands = re.compile(r"unbag [a-z]+ --[a-z-]+")
+    # A command to run may have options.
+    commands = re.compile(r"(unbag [a-z]+|pip install) --[a-z-]+")
     found = [(file.name, text) for file in files for text in texts_with_options(file)]
     assert [each for each in found if re.search(r"--[a-z{]", commands.sub("", each[1]))] == []
     assert list(texts_with_options(SOURCES / "cli" / "large.py"))
@@ -506,3 +531,92 @@ def test_a_context_is_not_taught_labels_that_its_bag_lacks():
     sets = unbag.LabelSets.parse([{"owl"}, {"owl", "tit"}])
     taught = taught_labels(plain, bags, sets, None)
     assert taught.tolist() == ["owl", None, "owl", "tit"]
+
+
+# Labels by the ids of bags.
+
+
+def by_id(bags, y):
+    """Label sets by id, in another order than the bags."""
+    return {str(bag): set(y[bag].split("|")) for bag in bags.ids[::-1]}
+
+
+def test_labels_may_be_a_dict_by_the_ids_of_bags(bags, y):
+    given = by_id(bags, y)
+    expected = unbag.fit(bags, [given[bag] for bag in bags.ids], max_iter=5)
+    model = unbag.fit(bags, given, max_iter=5)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    assert model.score(bags, given) == expected.score(bags, list(y[bags.ids]))
+    np.testing.assert_array_equal(model.annotate(bags, given), expected.annotate(bags, y))
+    # Bags without ids are counted.
+    counted = {b: given[bag] for b, bag in enumerate(bags.ids)}
+    again = unbag.fit(list(bags), counted, max_iter=5)
+    np.testing.assert_array_equal(again.coef_, expected.coef_)
+    weights = dict(zip(bags.ids.tolist(), np.arange(1.0, 31.0).tolist(), strict=True))
+    one, other = (
+        unbag.ORLogisticRegression(max_iter=5).fit(bags, given, sample_weight=weight)
+        for weight in (dict(reversed(weights.items())), list(weights.values()))
+    )
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+
+
+WRONG_KEYS = {
+    "one is missing": (lambda given: given.pop("f03.wav"), "it lacks 'f03.wav': give one entry"),
+    "one is strange": (lambda given: given.update(f99={"owl"}), "it has 'f99', which is none:"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_KEYS)
+def test_keys_that_are_not_the_ids_are_named(case, bags, y):
+    change, message = WRONG_KEYS[case]
+    change(given := by_id(bags, y))
+    with pytest.raises(
+        ValueError, match=re.escape(f"The keys of y must be the ids of the bags, but {message}")
+    ):
+        unbag.fit(bags, given)
+
+
+def test_a_dict_without_bags_is_refused(bags, y):
+    with pytest.raises(ValueError, match="together with the bags only"):
+        unbag.LabelSets.parse(by_id(bags, y))
+    with pytest.raises(ValueError, match=r"known is an array .*, not a dict"):
+        unbag.fit(bags, by_id(bags, y), known={"f03.wav": ["owl"]})
+
+
+# Where nothing can be learnt.
+
+ALIKE = {
+    "one bag": (["owl|wren"], r"there is one bag \(owl, wren\), and nothing can be learnt"),
+    "one class": (["owl"] * 3, r"all 3 bags have the same labels \(owl\), and nothing can be"),
+    "the same classes": (["owl|wren"] * 3, r"all 3 bags have the same labels \(owl, wren\), and"),
+    "one bag with labels": (["owl", "(unknown)"], r"there is one bag with known labels \(owl\)"),
+}
+
+
+def few(tags):
+    return pd.DataFrame(
+        {"bag": np.repeat(np.arange(len(tags)), 2), "labels": np.repeat(tags, 2),
+         "x": np.arange(2.0 * len(tags))}
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ALIKE)
+def test_label_sets_that_are_all_alike_are_warned_of(case, tmp_path, capsys):
+    tags, message = ALIKE[case]
+    with pytest.warns(UserWarning, match=f"The frame: {message}.* by known="):
+        unbag.fit(few(tags), max_iter=2)
+    # Whoever knows the labels of instances can learn from one bag.
+    assert unbag.fit(
+        few(tags).assign(known_label=["owl", *[None] * (2 * len(tags) - 1)]), max_iter=2
+    )
+    few(tags).to_csv(tmp_path / "t.csv", index=False)
+    run("fit", tmp_path / "t.csv", "-o", tmp_path / "m.unbag", "--max-iter", 2)
+    said = " ".join(capsys.readouterr().err.split())
+    assert re.search(message, said)
+    assert "--known" in said
+
+
+@pytest.mark.parametrize("tags", [["owl", "(none)"], ["owl", "owl|wren"], ["owl|tit", "owl|?tit"],
+                                  ["owl/wren", "owl/tit", "owl", "wren", "tit"]])  # fmt: skip
+def test_label_sets_that_differ_are_not(tags):
+    assert unbag.fit(few(tags), any_of="/", max_iter=2, background=True)

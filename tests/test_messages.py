@@ -7,8 +7,15 @@ import pytest
 
 import unbag
 from unbag._files import DataError
-from unbag._messages import LONGEST_MESSAGE, LONGEST_VALUE, escaped, listed, one_line, suggestion
-from unbag._warnings import warn_caller
+from unbag._messages import (
+    LONGEST_MESSAGE,
+    LONGEST_VALUE,
+    escaped,
+    listed,
+    one_line,
+    suggestion,
+    warn_caller,
+)
 from unbag.models import ModelFileError
 
 HOSTILE = "wren\n\x1b[31mred\x07\r\u202e\ud800\x85"

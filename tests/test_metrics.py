@@ -231,12 +231,6 @@ def test_instance_accuracy(truth, guess, expected):
     assert metrics.instance_accuracy(truth, guess) == pytest.approx(expected)
 
 
-def test_instance_accuracy_weights():
-    assert metrics.instance_accuracy([1, 2], [1, 1], sample_weight=[3, 1]) == 0.75
-    with pytest.raises(ValueError, match=r"sample_weight has shape \(1,\) for 2 instances"):
-        metrics.instance_accuracy([1, 2], [1, 1], sample_weight=[3])
-
-
 def test_instance_accuracy_without_instances():
     assert math.isnan(metrics.instance_accuracy([], []))
 
@@ -250,22 +244,6 @@ def test_instance_labels_must_match_in_shape(guess):
 def test_strings_are_not_compared_with_numbers():
     with pytest.raises(ValueError, match="strings here and numbers there"):
         metrics.instance_accuracy(["1", "2"], [1, 2])
-
-
-def test_accuracy_per_class():
-    truth, guess = ["b", "a", "b", None, "a", "b"], ["b", "b", "b", None, "a", "a"]
-    per_class = metrics.instance_accuracy_per_class
-    np.testing.assert_allclose(per_class(truth, guess), [1 / 2, 2 / 3, 1.0])
-    np.testing.assert_allclose(per_class(truth, guess, ["owl", "b"]), [np.nan, 2 / 3])
-    np.testing.assert_allclose(per_class([3, 3, 1], [3, 1, 1]), [1.0, 0.5])
-
-
-def test_accuracy_per_class_averages_to_accuracy():
-    rng = np.random.default_rng(0)
-    truth, guess = rng.integers(0, 5, 300), rng.integers(0, 5, 300)
-    shares = metrics.instance_accuracy_per_class(truth, guess, np.arange(5))
-    mean = shares @ np.bincount(truth, minlength=5) / truth.size
-    assert mean == pytest.approx(metrics.instance_accuracy(truth, guess))
 
 
 def slow_calibration_error(truth, proba, classes, n_bins):
@@ -307,21 +285,6 @@ def test_calibration_by_hand():
     assert result.brier_score == pytest.approx((0.5 + 0.18 + 1.62 + 0.0) / 4)
 
 
-def test_quantile_bins_hold_equally_many():
-    rng = np.random.default_rng(5)
-    proba = rng.dirichlet(np.ones(3), size=100)
-    result = metrics.calibration(rng.integers(0, 3, 100), proba, range(3), 5, strategy="quantile")
-    assert result.counts.tolist() == [20] * 5
-
-
-def test_quantile_bins_merge_where_confidences_repeat():
-    proba = np.array([[1.0, 0.0]] * 4)
-    result = metrics.calibration([0, 0, 0, 1], proba, [0, 1], strategy="quantile")
-    assert result.counts.tolist() == [4]
-    assert result.bin_edges.tolist() == [1.0, 1.0]
-    assert result.ece == 0.25
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -329,7 +292,6 @@ def test_quantile_bins_merge_where_confidences_repeat():
         ({"proba": [[0.5, 0.6]]}, "summing to 1"),
         ({"proba": [[1.5, -0.5]]}, "no negative"),
         ({"n_bins": 0}, "n_bins"),
-        ({"strategy": "equal"}, "strategy"),
         ({"classes": [0, 1]}, "strings here"),
         ({"labels_true": [], "proba": np.empty((0, 2))}, "at least one of each"),
     ],

@@ -18,12 +18,8 @@ def test_the_same_seed_gives_the_same_numbers(seed):
     assert first_numbers(seed(3)) != first_numbers(seed(4))
 
 
-def test_an_int_is_what_it_is_to_numpy():
-    """So that whoever knows NumPy can draw the same numbers."""
+def test_numbers_stay_the_same_and_those_of_an_int_are_numpys():
     assert first_numbers(3) == np.random.default_rng(3).integers(2**62, size=3).tolist()
-
-
-def test_the_numbers_that_a_random_state_leads_to_stay_the_same():
     assert first_numbers(np.random.RandomState(3)) == [
         1097830045408215000,
         2036078362756802719,
@@ -31,18 +27,9 @@ def test_the_numbers_that_a_random_state_leads_to_stay_the_same():
     ]
 
 
-def test_none_is_another_seed_each_time():
-    assert first_numbers(None) != first_numbers(None)
-
-
-@pytest.mark.parametrize("state", [np.random.default_rng(3), np.random.RandomState(3)])
-def test_states_go_on(state):
+@pytest.mark.parametrize("state", [None, np.random.default_rng(3), np.random.RandomState(3)])
+def test_states_go_on_and_none_is_another_each_time(state):
     assert first_numbers(state) != first_numbers(state)
-
-
-def test_a_generator_is_returned_as_it_is():
-    state = np.random.default_rng(3)
-    assert generator(state) is state
 
 
 @pytest.mark.parametrize("wrong", ["3", 1.5, -1])

@@ -4,28 +4,17 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from toys import MODELS
-from unbag import (
-    LSBCMM,
-    MIMLSVM,
-    SIM,
-    BagContext,
-    MIMLFast,
-    OnInstances,
-    ORLogisticRegression,
-    RBFDictionary,
-    preprocessing,
-)
+from toys import MODELS, seeded
+from unbag import BagContext, OnInstances, RBFDictionary, preprocessing
+from unbag.paper import LSBCMM, MIMLSVM, MLR, MIMLFast
 
-DEFAULTS = [kind(random_state=0) for kind in MODELS.values()]
+DEFAULTS = [seeded(kind) for kind in MODELS.values()]
 # Those whose fit takes another way through the code.
 VARIANTS = [
-    ORLogisticRegression(solver="em", max_iter=20),
+    MLR(sampled=0.5, random_state=0),
     LSBCMM(max_iter=30),
-    SIM(aggregation="max"),
-    SIM(aggregation="max", solver="cccp"),
     MIMLSVM(0.7, random_state=0),
-    MIMLFast(20, n_concepts=1, average_every=1, random_state=0),
+    MIMLFast(20, n_concepts=1, random_state=0),
 ]
 TRANSFORMERS = [
     OnInstances(StandardScaler()),

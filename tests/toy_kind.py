@@ -7,12 +7,12 @@ from typing import ClassVar
 import pyarrow as pa
 
 from unbag._files import DataError
-from unbag.extract.kinds import Instances, Kind
-from unbag.io import Roles
+from unbag.extract.kinds import FileInstances, MediaKind
+from unbag.tables import Roles
 
 
 @dataclass(frozen=True)
-class Lines(Kind):
+class Lines(MediaKind):
     """A line is an instance, and its number the only feature; ``bug`` in a line is ours."""
 
     factor: float = 1.0
@@ -30,9 +30,9 @@ class Lines(Kind):
     def schema(self):
         return pa.schema([("file", pa.string()), ("value", pa.float32())])
 
-    def instances(self, path: Path, name: str, report=None):
-        if report is not None:
-            report(0.5)
+    def instances(self, path: Path, name: str, on_share=None):
+        if on_share is not None:
+            on_share(0.5)
         log = path.parent.parent / "log.txt"
         with log.open("a") as file:
             file.write(f"{name}\n")
@@ -44,4 +44,6 @@ class Lines(Kind):
         except ValueError as error:
             raise DataError(f"{path} is damaged: {error}.") from error
         rows = pa.table({"file": [name] * len(values), "value": values}, self.schema())
-        return Instances(rows, [] if values else [name], ["It is long."] if len(values) > 3 else [])
+        return FileInstances(
+            rows, [] if values else [name], ["It is long."] if len(values) > 3 else []
+        )

@@ -9,9 +9,11 @@ import numpy as np
 from sklearn import decomposition, preprocessing
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 
-from unbag import Bags, ORLogisticRegression, estimators, kernel_pipeline
+from unbag import Bags, ORLogisticRegression, estimators, kernel_pipeline, paper
 from unbag.datasets import load_letter_frost
 from unbag.estimators.contract import INSTANCE_METHODS
+from unbag.fitting.linear import InMemory
+from unbag.fitting.parts import PartMaker
 from unbag.labels import LabelSets
 
 # Data
@@ -31,6 +33,14 @@ def make_colours(rng, n_bags=80, spread=0.6, n_classes=3, background=0.0, larges
     known = labels < n_classes
     y[bag[known], labels[known]] = 1
     return Bags(X, offsets, instance_labels=np.where(known, labels, -1)), y
+
+
+def make_uncertain():
+    """Bags of one instance, and one of eight labels whose instances all look like the first."""
+    labels = np.append(np.repeat(np.arange(8), 400), np.zeros(8, dtype=int))
+    ids = [*map(str, range(3200)), "eight"]
+    bags = Bags(np.eye(8)[labels], np.append(np.arange(3201), 3208), ids=ids)
+    return bags, np.vstack([np.eye(8, dtype=int)[labels[:3200]], np.ones((1, 8), dtype=int)])
 
 
 #: A picture of one white pixel, and the shortest of sounds.
@@ -177,6 +187,9 @@ class EveryMethod(BaseEstimator):
     def predict_instances(self, X):
         return "predict_instances", X
 
+    def instance_log_proba(self, X):
+        return "instance_log_proba", X
+
     def predict_instances_proba(self, X):
         return "predict_instances_proba", X
 
@@ -200,6 +213,17 @@ class DropFirst(TransformerMixin, BaseEstimator):
         return X[1:]
 
 
+# Parts of fits
+
+
+def parts_of(bags, problem, n_parts=None, **options):
+    """Parts of a fit: as few as it would have itself, or of about equal numbers of bags."""
+    maker = PartMaker(problem, np.arange(len(bags)), **options)
+    if n_parts is None:
+        return InMemory(bags).parts(maker, map).parts
+    return [maker.part(bags.X, own) for own in np.array_split(maker.chosen, n_parts)]
+
+
 # Models of the package, fitted, and when two are the same
 
 BAGS, Y = make_colours(np.random.default_rng(0), n_bags=40, largest=3)
@@ -207,8 +231,9 @@ BAGS = BAGS.with_features(BAGS.X, ["pitch", "length"])
 
 MODELS = {
     name: kind
-    for name in estimators.__all__
-    if isinstance(kind := getattr(estimators, name), type) and issubclass(kind, BaseEstimator)
+    for room in (estimators, paper)
+    for name in room.__all__
+    if isinstance(kind := getattr(room, name), type) and issubclass(kind, BaseEstimator)
 }
 SCALERS = {
     kind.__name__: kind
@@ -224,6 +249,12 @@ SCALERS = {
         decomposition.PCA,
     )
 }
+
+
+def seeded(kind, **options):
+    """Make an estimator that gives the same answers each time."""
+    seed = {"random_state": 0} if "random_state" in inspect.signature(kind).parameters else {}
+    return kind(**seed, **options)
 
 
 def fitted_pipeline():

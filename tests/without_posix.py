@@ -13,6 +13,7 @@ import socket
 import sys
 import tempfile
 import time
+import warnings
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,7 +24,7 @@ from platforms import POSIX_MODULES, POSIX_NAMES
 OTHERS = (
     "dask.dataframe", "distributed", "importlib.resources", "jinja2", "joblib", "matplotlib.pyplot",
     "narwhals", "numba", "numpy", "onnx", "onnxruntime", "pandas", "platformdirs", "polars",
-    "pooch", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet", "rich.progress", "rich.table",
+    "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet", "rich.progress", "rich.table",
     "safetensors.numpy", "scipy.optimize", "scipy.io", "scipy.sparse", "sklearn.cluster",
     "sklearn.decomposition", "sklearn.linear_model", "sklearn.model_selection", "sklearn.pipeline",
     "sklearn.preprocessing", "sklearn.svm", "threadpoolctl", "torch", "typer.core",
@@ -52,6 +53,8 @@ def take_away():
     # Removes trees by descriptors of folders, where it was imported when there were such.
     shutil._use_fd_functions = False
     refuse_open_files()
+    # Text that unbag opens names its encoding: see `sys.flags.warn_default_encoding`.
+    warnings.filterwarnings("error", category=EncodingWarning, module="unbag")
 
 
 def open_files():
@@ -127,11 +130,11 @@ def work(folder):
     table, model = folder / "words.csv", folder / "m.unbag"
     output, report = folder / "annotated.csv", folder / "r.html"
     roles = ("--bag", "word", "--labels", "tags")
-    given = (*roles, "--carry", "letter,note,file")
+    given = (*roles, "--carry", "letter,note", "--media", "file")
     for _ in range(2):
         call("fit", table, *given, "-o", model, "--max-iter", "20")
         call("annotate", model, table, "-o", output)
-        call("report", model, table, "-o", report, "--media", "file")
+        call("report", model, table, "-o", report)
     call("evaluate", model, table, *roles, "--instance-labels", "letter")
     parts = folder / "parts"
     parts.mkdir()

@@ -1,4 +1,4 @@
-"""Results that no run has made: small tables in a folder, as `reproduce` would leave them."""
+"""Results that no run has made: small tables in a folder, as a run would leave them."""
 
 import csv
 import json
@@ -14,7 +14,7 @@ def make_results(out, study, *, level="standard", data=("msrcv2",), **tables):
     about = {"data": list(data), "level": level, "seed": 0, "tables": names, **VERSIONS}
     (folder / "about.json").write_text(json.dumps(about))
     for name, records in zip(names, tables.values(), strict=True):
-        (folder / f"{name}.md").write_text(f"### {name}\n\nSources: stale.\n")
+        (folder / f"{name}.md").write_text(f"### {name}\n")
         with (folder / f"{name}.csv").open("w", newline="") as file:
             writer = csv.DictWriter(
                 file, list(dict.fromkeys(key for each in records for key in each))

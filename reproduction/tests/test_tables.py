@@ -1,23 +1,23 @@
-"""Tables beside the published ones."""
+"""Tables, for people and machines."""
 
-import pytest
+import csv
+import json
 
-from unbag_reproduce.tables import cell, comparison_table
+import numpy as np
 
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ((70.71, 3.52, 72.3, True), "**70.7 ± 3.5** (72.3, -1.6)"),
-        ((70.71, None, None, False), "70.7"),
-        ((5.0, None, 4.0, False), "5.0 (4.0, +1.0)"),
-    ],
-)
-def test_cells(arguments, expected):
-    assert cell(*arguments) == expected
+from unbag_reproduce.tables import Table, write_tables
 
 
-def test_published_figures_stand_in_brackets():
-    records = [{"data": "hja", "method": "SIM", "ours": 61.2, "published": 61.0}]
-    table = comparison_table("t", "Accuracy", records, [], row="method", column="data")
-    assert table.body == [["SIM", "61.2 (61.0, +0.2)"]]
+def test_tables_for_people_and_machines(tmp_path):
+    records = [{"method": "SIM", "ours": 1 / 3, "setting": {"alpha": 0.1}}]
+    table = Table("t", "Accuracy", ["", "hja"], [["SIM", "33.3"]], records, ["10 folds."])
+    lines = table.to_markdown().splitlines()
+    assert lines[0] == "### Accuracy"
+    assert lines[2:5] == ["|  | hja |", "| --- | ---: |", "| SIM | 33.3 |"]
+    assert lines[-1] == "10 folds."
+    (row,) = csv.DictReader(table.to_csv().splitlines())
+    assert float(row["ours"]) == np.float64(1 / 3)
+    write_tables([table], tmp_path / "new", {"seed": 3})
+    assert (tmp_path / "new" / "t.md").read_text() == table.to_markdown()
+    assert (tmp_path / "new" / "t.csv").read_text() == table.to_csv()
+    assert json.loads((tmp_path / "new" / "about.json").read_text()) == {"seed": 3}

@@ -6,16 +6,16 @@ They follow IEEE arithmetic to the letter, because their error bounds do, and
 divide without Python's zero check, so that loops vectorise.
 
 A kernel is compiled when it is first called, and loaded from disk from then on. Compiling all
-that a fit needs takes up to half a minute. Meanwhile the logger ``unbag`` says so, at level INFO.
+that a fit needs takes up to half a minute. The logger ``unbag`` reports it, at level INFO.
 """
 
 import gc
 import hashlib
 import logging
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,12 +24,15 @@ import numba
 import numba.extending
 import platformdirs
 from numba.core import config
-from numba.core.caching import FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.compiler import Compiler
+from numba.core.sigutils import normalize_signature
 
-# Folders whose kernels call each other across files. Elsewhere a kernel uses what its own file
-# defines; `tests/test_architecture.py` holds it to that.
-FOLDERS_OF_KERNELS = ("union",)
+from unbag._platform import signals_held
+
+# Folders whose kernels call those of other files, and the folders of these. Elsewhere a kernel uses
+# what its own file defines; `tests/test_compile.py` holds it to that.
+FOLDERS_OF_KERNELS = {"union": ("union",), "paper": ("union", "paper")}
 
 
 # Its settings are made when it is loaded, so that no type is known of them.
@@ -57,15 +60,16 @@ def cache_folder(source: str) -> str | None:
     """Return where the compiled kernels of a file are kept, by all that they were compiled from.
 
     numba's cache asks only whether a kernel's own file has changed, not whether those of the
-    kernels and constants that it uses have; it would go on using code that nobody has written any
-    more. So the folder is named after the content of all of them. The environment variable
-    NUMBA_CACHE_DIR places it. Where nothing can be written it is None, and kernels are compiled
-    anew in every process.
+    kernels and constants that it uses have; it would go on using outdated
+    code. So the folder is named after the content of all of them. The environment variable
+    NUMBA_CACHE_DIR places it. Where nothing can be written it is None, and every process compiles
+    its kernels again.
     """
     file = Path(source)
-    is_shared = file.parent.name in FOLDERS_OF_KERNELS
-    used = sorted(file.parent.glob("*.py")) if is_shared else [file]
-    content = b"".join(path.read_bytes() for path in [Path(__file__), *used])
+    folders = FOLDERS_OF_KERNELS.get(file.parent.name, ())
+    used = [path for name in folders for path in sorted((file.parents[1] / name).glob("*.py"))]
+    content = b"".join(path.read_bytes() for path in [Path(__file__), *(used or [file])])
+    content += numba.__version__.encode()
     base = settings.CACHE_DIR or platformdirs.user_cache_dir("unbag", appauthor=False)
     folder = Path(base) / "kernels" / hashlib.sha256(content).hexdigest()[:16]
     try:
@@ -80,42 +84,18 @@ class Compilation:
     """Compiling in this process: how long it has taken, and what was said of it."""
 
     def __init__(self) -> None:
+        # Kernels that are compiled for another one count with it and by themselves.
         self.seconds: float = 0.0
         # Why compiled kernels could not be written to disk; empty while they can.
         self.fault: str = ""
         self._logged: str = ""
-        self._start: float | None = None
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Compile a kernel within this context, perhaps for another one that calls it."""
-        if self._start is not None:
-            self.announce()
-            yield
-            return
-        self._start = time.perf_counter()
-        # The compiler makes millions of objects, of which few are garbage. Searching them took
-        # an eighth of the time.
-        collects_garbage = gc.isenabled()
-        gc.disable()
-        try:
-            self.announce()
-            yield
-        finally:
-            self.seconds, self._start = self._so_far(), None
-            if collects_garbage:
-                gc.enable()
 
     def announce(self) -> None:
         """Log that kernels are being compiled, once, and again if they can no longer be kept."""
         message = compilation_message()
-        if message != self._logged and self._so_far() > SECONDS_UNTIL_MESSAGE:
+        if message != self._logged and self.seconds >= SECONDS_UNTIL_MESSAGE:
             self._logged = message
             logger.info(message)
-
-    def _so_far(self) -> float:
-        now = time.perf_counter()
-        return self.seconds + now - (now if self._start is None else self._start)
 
 
 compilation: Compilation = Compilation()
@@ -140,19 +120,69 @@ class KernelCompiler(Compiler):
 
     def compile_extra(self, func: Any) -> Any:
         """Compile a kernel."""
-        with compilation.running():
+        compilation.announce()
+        # The compiler makes millions of objects, and few are garbage. Searching them took an eighth
+        # of the time.
+        start, collects_garbage = time.perf_counter(), gc.isenabled()
+        gc.disable()
+        try:
             return super().compile_extra(func)
+        finally:
+            compilation.seconds += time.perf_counter() - start
+            if collects_garbage:
+                gc.enable()
+
+
+class KernelFiles(CompileResultCacheImpl):
+    """The files of a kernel, in `cache_folder`.
+
+    numba would choose among several folders by settings of the process, which other packages and
+    threads share.
+    """
+
+    def __init__(self, function: Any) -> None:
+        source = function.__code__.co_filename
+        self._lineno: int = function.__code__.co_firstlineno
+        self._folder: Any = cache_folder(source)
+        self._py_file: str = source
+        self._locator: Any = self
+        self._filename_base: str = self.get_filename_base(
+            f"{Path(source).stem}.{function.__qualname__}", getattr(sys, "abiflags", "")
+        )
+
+    def get_cache_path(self) -> Any:
+        """Return the folder."""
+        return self._folder
+
+    def ensure_cache_path(self) -> None:
+        """Make the folder."""
+        Path(self._folder).mkdir(parents=True, exist_ok=True)
+
+    def get_disambiguator(self) -> str:
+        """Return what sets functions with the same name in a file apart."""
+        return str(self._lineno)
+
+    def get_source_stamp(self) -> str:
+        """Return nothing, since the folder is named after the sources."""
+        return ""
 
 
 class KernelCache(FunctionCache):
     """numba's cache on disk, but kernels are compiled where it is damaged or cannot be written."""
 
+    _impl_class = KernelFiles
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return a compiled kernel, or None if there is none that can be read."""
         try:
-            return super().load_overload(sig, target_context)
+            # LLVM asks Python for the code. Without an answer, a call of the kernel would crash.
+            with signals_held():
+                found = super().load_overload(sig, target_context)
         except Exception:  # A damaged pickle may raise anything.
             return None
+        # Processes that write at the same time may have put the code for other types there.
+        types = tuple(normalize_signature(sig)[0])
+        return found if found is not None and tuple(found.signature.args) == types else None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Write a compiled kernel, in the place of damaged files; log if that cannot be done."""
@@ -165,8 +195,10 @@ class KernelCache(FunctionCache):
                 for path in Path(self.cache_path).glob(f"{self._impl.filename_base}.*"):
                     path.unlink(missing_ok=True)
                 super().save_overload(sig, data)
-        except OSError as error:
-            compilation.fault = f" to {self.cache_path} ({error.strerror or error})"
+        except Exception as error:
+            # Ctrl-C may have come in the way of the code that is to be written.
+            reason = getattr(error, "strerror", None) or error
+            compilation.fault = f" to {self.cache_path} ({reason})"
             compilation.announce()
 
 
@@ -180,17 +212,11 @@ def compiled(**flags: Any) -> Callable[[Callable[..., Any]], Kernel]:
     }
 
     def decorate(function: Callable[..., Any]) -> Kernel:
-        folder = cache_folder(function.__code__.co_filename)
-        # numba looks at this setting when a function is decorated, and only then.
-        usual = settings.CACHE_DIR
-        settings.CACHE_DIR = folder or usual
-        try:
-            made: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
-            if folder is not None:
-                made._cache = KernelCache(function)
-            return made
-        finally:
-            settings.CACHE_DIR = usual
+        made: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
+        if cache_folder(function.__code__.co_filename) is not None:
+            # numba's own enable_caching makes a cache that fails where files are damaged.
+            made._cache = KernelCache(function)
+        return made
 
     return decorate
 

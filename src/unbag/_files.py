@@ -9,35 +9,36 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
-from functools import partial
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from types import UnionType
+from typing import Any, BinaryIO, TypeVar, get_args, get_origin
 
 from unbag._messages import one_line
 from unbag._platform import (
-    IS_POSIX,
     create_locked,
     is_kept_open,
     remove_abandoned,
-    remove_locked_folder,
     rename_open,
-    replace,
     sync_folder,
 )
 
 Found = TypeVar("Found")
 PathLike = str | os.PathLike[str]
 
-# The suffixes of tables. `io.table.open_source` chooses the reader, `io.writing` the writer.
+# The suffixes of tables. `tables.table.open_source` chooses the reader, `tables.writing` writes.
 TAB_SEPARATED = (".tsv",)
 DELIMITED = (".csv", *TAB_SEPARATED, ".txt")
 PARQUET = (".parquet", ".pq")
 FEATHER = (".feather", ".arrow", ".ipc")
 TABLES = (*DELIMITED, *PARQUET, *FEATHER)
+#: Tables that are only read.
+SHEETS = (".xlsx",)
 BAG_FILES = (".arff", ".mat", ".npz")
-ALL = (*TABLES, *BAG_FILES)
+ALL = (*TABLES, *SHEETS, *BAG_FILES)
 
+#: Whole numbers in JSON are smaller, so that a browser does not round them.
+MOST_NUMBER = 2**53
 # What unpacks to more than this, and to more than so many times what it takes in its file, is
 # refused: honest numbers do so only where hardly any differs from its neighbours.
 LARGEST_UNPACKED = 128 << 20
@@ -61,15 +62,7 @@ def check(condition: object, message: str) -> None:
 
 
 def refuse(found: Iterable[Found], message: Callable[[Found], str]) -> None:
-    """Raise a DataError about the first of the things that should not be there, if there is one.
-
-    Examples
-    --------
-    >>> refuse([], "There is {} in the bag.".format)
-    >>> refuse(["a stone", "a leaf"], "There is {} in the bag.".format)
-    Traceback (most recent call last):
-    unbag._files.DataError: There is a stone in the bag.
-    """
+    """Raise a DataError about the first of the things that should not be there, if there is one."""
     for each in found:
         raise DataError(message(each))
 
@@ -86,20 +79,45 @@ def faults_at(where: object) -> Iterator[None]:
 
 
 def parsed_json(text: str | bytes) -> Any:
-    """Parse JSON; what is nested too deep for that is a ValueError, as all that is no JSON.
-
-    Examples
-    --------
-    >>> parsed_json('{"bag": 1}')
-    {'bag': 1}
-    >>> parsed_json("[" * 10**5)
-    Traceback (most recent call last):
-    ValueError: it is nested too deep
-    """
+    """Parse JSON; a ValueError says what is not JSON, or nested too deep."""
     try:
         return json.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
+
+
+def value_of_type(kind: Any, value: Any) -> Any:
+    """Return what JSON holds as a value of a type, such as a dataclass; else raise a ValueError.
+
+    Fields that a dataclass does not have are left out. Whole numbers are not negative.
+
+    Examples
+    --------
+    >>> value_of_type(tuple[str, ...], ["owl"]), value_of_type(float | None, 1)
+    (('owl',), 1.0)
+    >>> value_of_type(int, 1.5)
+    Traceback (most recent call last):
+    ValueError: 1.5 is not of the type <class 'int'>
+    """
+    of, within = get_origin(kind) or kind, get_args(kind)
+    if of is UnionType:
+        return None if value is None else value_of_type(within[0], value)
+    if is_dataclass(kind) and isinstance(value, dict):
+        known = {each.name: each.type for each in fields(kind)}
+        found = {name: value_of_type(known[name], value[name]) for name in value if name in known}
+        return of(**found)
+    if of in (list, tuple) and isinstance(value, list):
+        return of(value_of_type(within[0], each) for each in value)
+    if of is dict and isinstance(value, dict):
+        return {name: value_of_type(within[1], each) for name, each in value.items()}
+    # Not of hundreds of digits, either.
+    if kind is float and type(value) in (int, float) and abs(value) < 1e300:
+        return float(value)
+    if kind is int and type(value) is int and 0 <= value < MOST_NUMBER:
+        return value
+    if kind is Any or (kind is str and isinstance(value, str)):
+        return value
+    raise ValueError(f"{value!r} is not of the type {kind}")
 
 
 def suffix_of(path: PathLike) -> str:
@@ -124,15 +142,9 @@ def looks_like_parquet(path: PathLike) -> bool:
 
 
 def looks_like_file(name: str) -> bool:
-    """Return whether a name looks like that of a file rather than of a column.
-
-    Examples
-    --------
-    >>> [looks_like_file(name) for name in ("corrected.csv", "tables/corrected", "mfcc.1")]
-    [True, True, False]
-    """
+    """Return whether a name looks like that of a file rather than of a column."""
     return (
-        suffix_of(name) in (*ALL, ".toml", ".json", ".xlsx")
+        suffix_of(name) in (*ALL, ".toml", ".json")
         or os.sep in name
         or (os.altsep or os.sep) in name
         or os.path.isfile(name)
@@ -155,54 +167,6 @@ def existing_file(path: PathLike) -> Path:
     except OSError as error:
         raise unreadable(path, error) from error
     return path
-
-
-class OpenFile:
-    """A file that is opened once and read in passes, one at a time, each from its beginning.
-
-    After it was closed, each pass opens it for itself. If it has changed meanwhile, that is an
-    error. `errors` are those that `open` and a pass may raise where a file is damaged; `explain`
-    makes a DataError of one of them, which by default names the file.
-    """
-
-    def __init__(
-        self,
-        path: PathLike,
-        open: Callable[[], Any],
-        errors: tuple[type[Exception], ...] = (OSError,),
-        explain: Callable[[Exception], DataError] | None = None,
-    ) -> None:
-        self.path: Path = Path(path)
-        self._state = file_state(path)
-        self.n_bytes: int = self._state[1]
-        self._open = open
-        self._errors = errors
-        self._explain = explain
-        self._file: Any = None
-        self._is_closed = False
-
-    @contextmanager
-    def one_pass(self) -> Iterator[Any]:
-        """Give the file at its beginning."""
-        check_same(self.path, file_state(self.path) == self._state)
-        try:
-            if self._file is None:
-                self._file = self._open()
-            self._file.seek(0)
-            yield self._file
-        except self._errors as error:
-            explain = self._explain or (lambda error: unreadable(self.path, error))
-            raise explain(error) from error
-        finally:
-            if self._is_closed:
-                self.close()
-
-    def close(self) -> None:
-        """Close the file, if it is open."""
-        self._is_closed = True
-        if self._file is not None:
-            self._file.close()
-            self._file = None
 
 
 def file_state(path: PathLike) -> tuple[int, int, int]:
@@ -229,27 +193,11 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
     A link is followed, and goes on pointing at the file. An old file keeps its permissions, and a
     new one gets those that `open` would give it. An OSError names the path, not the temporary file,
     and the reason.
-
-    Within `written_together`, the file gets its name when all files of that block are complete.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with atomic_write(Path(folder, "song.txt")) as file:
-    ...         _ = file.write(b"tsip")
-    ...     Path(folder, "song.txt").read_text()
-    'tsip'
     """
     target, old_mode = _checked_target(path)
     if old_mode is not None and not stat.S_ISREG(old_mode):
         with _errors_name(path, target), target.open("wb") as device:
             yield device
-        return
-    group = _group.get()
-    if group is not None:
-        with group.file(path, target, old_mode) as file:
-            yield file
         return
     remove_stale_parts(target.parent)
     temporary = target.with_name(f".unbag-{secrets.token_hex(6)}.part")
@@ -272,169 +220,6 @@ def atomic_write(path: PathLike) -> Iterator[BinaryIO]:
                 os.unlink(temporary)
             raise
     sync_folder(target.parent)
-
-
-@contextmanager
-def written_together() -> Iterator[None]:
-    """Let all files that are written within the block get their names at its end, or none.
-
-    Until then they lie in folders ``.unbag-*.parts`` beside them, which are removed as the files
-    of `atomic_write` are. When the block fails or is interrupted, nothing has changed: folders
-    that `make_folder` has made go, too. A process that is killed in the moment of renaming may
-    leave some files new and others old, but each of them whole.
-
-    A block within another is a part of it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     try:
-    ...         with written_together():
-    ...             write_text(Path(folder, "song.txt"), "tsip")
-    ...             write_text(Path(folder, "call.txt"), 1 / 0)
-    ...     except ZeroDivisionError:
-    ...         os.listdir(folder)
-    []
-    """
-    if _group.get() is not None:
-        yield
-        return
-    group = _Group()
-    token = _group.set(group)
-    try:
-        yield
-        _finish(group.rename)
-    except BaseException:
-        _finish(partial(group.discard, undo=True))
-        raise
-    finally:
-        _group.reset(token)
-        _finish(group.discard)
-
-
-def _finish(step: Callable[[], object]) -> None:
-    """Take a step that can be taken again where it has stopped, to its end even on Ctrl-C."""
-    try:
-        step()
-    except KeyboardInterrupt:
-        step()
-        raise
-
-
-class _Group:
-    """Files of a `written_together` block: complete, and still without their names."""
-
-    def __init__(self) -> None:
-        self.made: list[Path] = []
-        self._files: list[_StagedFile] = []
-        self._stagings: dict[Path, tuple[Path, int]] = {}
-
-    @contextmanager
-    def file(self, path: PathLike, target: Path, old_mode: int | None) -> Iterator[BinaryIO]:
-        """Open a file that will be called as a target; the mode is that of the old one."""
-        check(
-            all(each.target != target for each in self._files),
-            f"{path} would be written twice: choose another output for one of the two.",
-        )
-        temporary = self._staging(path, target.parent) / f"{len(self._files)}.part"
-        permissions = 0o666 if old_mode is None else old_mode & 0o777
-        with _errors_name(path, temporary):
-            descriptor = create_locked(temporary, permissions)
-            with _opened(descriptor) as file:
-                if old_mode is not None:
-                    os.chmod(temporary, permissions)
-                yield file
-                file.flush()
-                os.fsync(descriptor)
-        self._files.append(_StagedFile(path, temporary, target, old_mode is not None))
-
-    def _staging(self, path: PathLike, folder: Path) -> Path:
-        """Return the folder for files that will lie in a folder.
-
-        A file in it is locked. So a thousand files need one lock, and are not all open at once.
-        """
-        if folder not in self._stagings:
-            remove_stale_parts(folder)
-            staging = folder / f".unbag-{secrets.token_hex(6)}.parts"
-            while folder not in self._stagings:
-                with _errors_name(path, staging):
-                    staging.mkdir()
-                try:
-                    self._stagings[folder] = staging, create_locked(staging / LOCK, 0o600)
-                except FileNotFoundError:
-                    # Another process has taken it for an abandoned one before it was locked.
-                    continue
-                except BaseException:
-                    with suppress(OSError):
-                        staging.rmdir()
-                    raise
-        return self._stagings[folder][0]
-
-    def rename(self) -> None:
-        """Give all files their names."""
-        for each in self._files:
-            each.rename()
-        for folder in self._stagings:
-            sync_folder(folder)
-        self._files, self.made = [], []
-
-    def discard(self, undo: bool = False) -> None:
-        """Remove what is temporary; with `undo`, bring back what was there before."""
-        if undo:
-            for each in self._files:
-                each.undo()
-        self._files = []
-        for folder, (staging, descriptor) in list(self._stagings.items()):
-            # Windows removes no file that is open.
-            if not IS_POSIX:
-                os.close(descriptor)
-            with suppress(OSError):
-                remove_locked_folder(staging / LOCK)
-            del self._stagings[folder]
-            if IS_POSIX:
-                os.close(descriptor)
-        for folder in reversed(self.made) if undo else ():
-            with suppress(OSError):
-                folder.rmdir()
-
-
-class _StagedFile:
-    """A complete file, and what it will be called."""
-
-    def __init__(self, path: PathLike, temporary: Path, target: Path, is_old: bool) -> None:
-        self.path = path
-        self.temporary = temporary
-        self.target = target
-        self.is_old = is_old
-        self.old: Path = temporary.with_suffix(".old")
-
-    def rename(self) -> None:
-        """Give it its name, once."""
-        if not self.temporary.exists():
-            return
-        if self.is_old:
-            # Where a system has no second names for a file, the old one is not kept.
-            with suppress(OSError):
-                os.link(self.target, self.old)
-        with _errors_name(self.path, self.temporary):
-            replace(self.temporary, self.target)
-
-    def undo(self) -> None:
-        """Bring back what was there before, as far as possible."""
-        if self.temporary.exists():
-            return
-        with suppress(OSError):
-            if self.old.exists():
-                replace(self.old, self.target)
-            elif not self.is_old:
-                self.target.unlink()
-
-
-# A file in a folder of staged ones that is locked for as long as somebody writes there.
-LOCK = "lock"
-# The files that are written together now; None outside of `written_together`.
-_group: ContextVar[_Group | None] = ContextVar("_group", default=None)
 
 
 def write_text(path: PathLike, text: str) -> None:
@@ -460,20 +245,11 @@ def writing(path: PathLike) -> Iterator[BinaryIO]:
 
 def make_folder(path: PathLike) -> None:
     """Make a folder, and those around it; raise the DataError that says why not."""
-    if (group := _group.get()) is not None:
-        missing = [each for each in (Path(path), *Path(path).parents) if not each.exists()]
-        group.made += reversed(missing)
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
-    except FileExistsError as error:
-        raise DataError(f"{path} is a file, but a folder is needed: choose another.") from error
     except OSError as error:
-        # The first of the folders around it that exists may be a file.
-        around = next((each for each in Path(path).parents if each.exists()), None)
-        if around is not None and not around.is_dir():
-            raise DataError(
-                f"{around} is a file, but a folder is needed: choose another."
-            ) from error
+        found = next(each for each in (Path(path), *Path(path).parents) if each.exists())
+        check(found.is_dir(), f"{found} is a file, but a folder is needed: choose another.")
         raise DataError(f"{path} cannot be made: {error.strerror or error}.") from error
 
 
@@ -488,7 +264,7 @@ def check_outputs(
     """Raise an error early if files cannot all be written later, or something would be lost.
 
     No two of the outputs may be one file, and none may be among the inputs: by whatever name, link
-    or way of writing it. Of an input that is a folder, all files are inputs. The folders of the
+    or way of writing it. All files in a folder of inputs are inputs. The folders of the
     outputs `in_folders` need not be there yet.
     """
     in_folders = [Path(path) for path in in_folders]
@@ -541,7 +317,7 @@ def _checked_target(path: PathLike) -> tuple[Path, int | None]:
     target = Path(os.path.realpath(os.fsdecode(path)))
     folder = target.parent
     if not folder.is_dir():
-        raise _unwritable(path, errno.ENOENT, f"there is no folder {folder}")
+        raise _unwritable(path, errno.ENOENT, f"the folder {folder} does not exist")
     try:
         mode = target.stat().st_mode
     except FileNotFoundError:
@@ -589,11 +365,6 @@ def remove_stale_parts(folder: Path) -> None:
         return
     for part in folder.glob(".unbag-*.part"):
         remove_abandoned(part)
-    for parts in folder.glob(".unbag-*.parts"):
-        remove_abandoned(parts / LOCK, with_folder=True)
-        # Its writer was killed before it was locked.
-        with suppress(OSError):
-            parts.rmdir()
     _tidied.add(folder)
 
 
@@ -629,13 +400,6 @@ def check_unpacked(where: object, n_bytes: int, packed_bytes: int) -> None:
 
     `where` is the file, and what in it. `n_bytes` is what it takes in memory, as it says itself,
     and `packed_bytes` what it takes in the file.
-
-    Examples
-    --------
-    >>> check_unpacked("zeros.npz, X", 10**6, 10**3)
-    >>> check_unpacked("zeros.npz, X", 10**12, 10**9)
-    Traceback (most recent call last):
-    unbag._files.DataError: zeros.npz, X would take 1,000,000,000,000 bytes of memory...
     """
     if n_bytes > max(LARGEST_UNPACKED, HIGHEST_RATIO * packed_bytes):
         raise DataError(

@@ -1,8 +1,12 @@
-"""Names, values and arguments, as messages show them."""
+"""Names and values in messages, warnings that name the caller, and extras that are missing."""
 
+import sys
 import unicodedata
+import warnings
 from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
+from importlib import import_module
+from types import ModuleType
 
 # Longer values and names are cut, and longer messages.
 LONGEST_VALUE = 60
@@ -12,6 +16,8 @@ MOST_COMPARED, LONGEST_COMPARED = 2000, 100
 # Spaces of other scripts, and what joins letters and emoji, are part of names that people give.
 # Everything else that is not printable may move the cursor, hide text, or turn it round.
 HARMLESS = {"\u200c", "\u200d"}
+# Packages between the caller's line and the line that finds something to warn of.
+PASSED_OVER = {"unbag", "sklearn", "scipy", "torch", "joblib", "contextlib", "functools"}
 
 
 def as_code(name: str, *value: object) -> str:
@@ -28,8 +34,8 @@ def argument(name: str, *value: object) -> str:
 
     Examples
     --------
-    >>> argument("delimiter", ";"), argument("label_table")
-    ("delimiter=';'", 'label_table=')
+    >>> argument("label_separator", ";"), argument("label_table")
+    ("label_separator=';'", 'label_table=')
     """
     return write_argument(name, *value)
 
@@ -55,8 +61,8 @@ def escaped(text: str) -> str:
 def one_line(text: object, longest: int = LONGEST_MESSAGE) -> str:
     r"""Write a message in one line that does no harm to a terminal, and cut it where it is long.
 
-    All errors about files, warnings and lines of the program go through here. What is cut out is in
-    the middle: a message begins with the file, and ends with what to do.
+    All errors about files, warnings and lines of the program go through here. The middle is cut
+    out: a message begins with the file, and ends with what to do.
 
     Examples
     --------
@@ -111,13 +117,6 @@ def listed(names: Iterable[object]) -> str:
 def counted(number: int, one: str, several: str | None = None) -> str:
     """Write a number of things, with the word for one of them or for several.
 
-    Parameters
-    ----------
-    number : int
-    one : str
-    several : str, optional
-        By default `one` with an s.
-
     Examples
     --------
     >>> counted(1, "gap"), counted(2000, "gap"), counted(2, "row is", "rows are")
@@ -127,15 +126,7 @@ def counted(number: int, one: str, several: str | None = None) -> str:
 
 
 def suggestion(name: str, names: Collection[str]) -> str:
-    """Propose the name that was probably meant, as a sentence to append; empty if none is near.
-
-    Examples
-    --------
-    >>> suggestion("labels", ["Label", "word"])
-    " Did you mean 'Label'?"
-    >>> suggestion("labels", ["word"])
-    ''
-    """
+    """Propose the name that was probably meant, as a sentence to append; empty if all are far."""
     wanted = str(name).lower()
     by_lower = {str(each).lower(): each for each in names}
     near = [wanted] if wanted in by_lower else []
@@ -143,3 +134,62 @@ def suggestion(name: str, names: Collection[str]) -> str:
         short = [each for each in by_lower if len(each) <= LONGEST_COMPARED]
         near = get_close_matches(wanted, short, n=1)
     return f" Did you mean {shortened(by_lower[near[0]])}?" if near else ""
+
+
+# Warnings.
+
+
+def warn_caller(message: str | Warning, category: type[Warning] = UserWarning) -> None:
+    """Warn, and name the line that called the package, through however many pipelines."""
+    message = one_line(message) if isinstance(message, str) else message
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and _is_passed_over(frame):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_passed_over(frame):
+    return frame.f_globals.get("__name__", "").partition(".")[0] in PASSED_OVER
+
+
+# Modules that only an extra of the package brings.
+
+
+def installing(extra: str) -> str:
+    """Say how to install an extra: from a clone, as no index has it."""
+    return f'run pip install ".[{extra}]" in unbag\'s folder'
+
+
+#: What to say where a module is missing: what needs it, and what brings it.
+MISSING = {
+    "ai_edge_litert": f"Running a TFLite network needs ai-edge-litert: {installing('embed')}",
+    "distributed": f"Clusters need Dask: {installing('dask')}",
+    "PIL": f"Reading pictures needs Pillow and scikit-image: {installing('images')}",
+    "matplotlib": f"Drawing figures needs matplotlib: {installing('figures')}",
+    "onnx": f"Exporting models needs onnx and a runtime: {installing('onnx')}",
+    "onnxruntime": f"Running an ONNX network needs onnxruntime: {installing('embed')}",
+    "skimage": f"Reading pictures needs Pillow and scikit-image: {installing('images')}",
+    "soundfile": f"Reading recordings needs soundfile: {installing('audio')}",
+    "soxr": f"Resampling by soxr needs it: {installing('audio')}",
+    "starlette": f"The page of a review needs a server: {installing('review')}",
+    "torch": f"Networks and their losses need PyTorch: {installing('torch')}",
+    "uvicorn": f"The page of a review needs a server: {installing('review')}",
+}
+
+
+class MissingExtraError(ImportError):
+    """Something needs a module that only an extra brings, and it is not installed."""
+
+
+def require(module: str) -> ModuleType:
+    """Import a module that not everybody has, or a part of one: see `MISSING`.
+
+    Where it is not installed, a MissingExtraError says how to install it.
+    """
+    package = module.partition(".")[0]
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
+        raise MissingExtraError(MISSING[package], name=package) from error

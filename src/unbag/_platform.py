@@ -1,8 +1,7 @@
-"""What not every system has: one place for it, and for what is done where it is missing.
+"""Functions that do what not every system can, and something else where it cannot.
 
 Linux and macOS have file locks, signal masks, folders that can be opened, and more; Windows has
-none of them. No other module of the package uses their names: `tests/test_platform.py` checks that.
-Each function here says what is lost where the system cannot do what it asks for.
+none of them. Each function here says what is lost where the system cannot do what it asks for.
 
 Only modules of Python are imported, because the command line needs this one before it has
 loaded any other.
@@ -11,6 +10,7 @@ loaded any other.
 import _thread
 import errno
 import os
+import platform
 import signal
 import stat
 import sys
@@ -76,11 +76,11 @@ def create_locked(path: Path, permissions: int) -> int:
         os.close(descriptor)
 
 
-def remove_abandoned(path: Path, with_folder: bool = False) -> None:
-    """Remove a file that `create_locked` made, if its writer is gone; or the folder it lies in.
+def remove_abandoned(path: Path) -> None:
+    """Remove a file that `create_locked` made, if its writer is gone.
 
-    What cannot be opened, is no file, belongs to another user, or is locked by its writer stays.
-    Without locks everything stays: nobody can tell whether somebody is writing to it.
+    A folder, a file of another user, and one that is locked by its writer stay. Without locks
+    everything stays, since it may still be written to.
     """
     if fcntl is None:
         return
@@ -90,21 +90,9 @@ def remove_abandoned(path: Path, with_folder: bool = False) -> None:
             status = os.fstat(descriptor)
             if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if with_folder:
-                    remove_locked_folder(path)
-                else:
-                    os.unlink(path)
+                os.unlink(path)
         finally:
             os.close(descriptor)
-
-
-def remove_locked_folder(lock: Path) -> None:
-    """Remove a folder and its files, the one that was locked last: who finds it can go on."""
-    for each in lock.parent.iterdir():
-        if each != lock:
-            each.unlink(missing_ok=True)
-    lock.unlink(missing_ok=True)
-    lock.parent.rmdir()
 
 
 def rename_open(file: BinaryIO, path: Path, target: Path) -> None:
@@ -113,16 +101,10 @@ def rename_open(file: BinaryIO, path: Path, target: Path) -> None:
     It keeps its lock until it is closed. Windows renames no open file, so there it is closed
     first; and it replaces no file that is open in another program, which is a PermissionError.
     """
-    if not IS_POSIX:
-        file.close()
-    replace(path, target)
-
-
-def replace(path: Path, target: Path) -> None:
-    """Give a file the name of another, which it replaces; see `rename_open`."""
     if IS_POSIX:
         os.replace(path, target)
         return
+    file.close()
     for wait in WAITS:
         with suppress(PermissionError):
             os.replace(path, target)
@@ -211,7 +193,7 @@ def open_below(root: str, path: str) -> int:
     """Return the descriptor of a file, opened step by step from a folder, following no link.
 
     Links were followed when the path was found to be below the folder; one that is there now was
-    put there since, and may lead anywhere. A pipe that nobody writes to is opened without waiting.
+    put there since, and may lead anywhere. A pipe without a writer is opened without waiting.
 
     Where folders cannot be opened, the path is looked at just before the file is opened. Then a
     link that is put there between the two is followed.
@@ -244,14 +226,6 @@ def is_elsewhere(root: str, path: str, paths: Any = os.path) -> bool:
 
     Only Windows has such paths. To look whether a file is there would already log in to that
     machine, so the name has to do. `paths` is the module that knows about paths.
-
-    Examples
-    --------
-    >>> import ntpath
-    >>> is_elsewhere("C:\\songs", "\\\\there\\share\\wren.png", ntpath)
-    True
-    >>> is_elsewhere("C:\\songs", "D:\\wren.png", ntpath)
-    False
     """
     drive, own = (paths.normcase(paths.splitdrive(each)[0]) for each in (path, root))
     return drive.startswith(2 * "\\") and drive != own
@@ -280,10 +254,34 @@ def send_soon(number: int) -> None:
 
 
 @contextmanager
+def signals_held() -> Iterator[None]:
+    """Answer Ctrl-C and SIGTERM when the block ends, which must be soon.
+
+    Where C calls Python, an exception that answers a signal is lost, and with it what Python would
+    have given to C.
+    """
+    # No other thread answers signals.
+    is_main = threading.current_thread() is threading.main_thread()
+    handlers = {each: signal.getsignal(each) for each in STOP_SIGNALS if is_main}
+    received: list[int] = []
+    for number, handler in handlers.items():
+        if callable(handler):
+            signal.signal(number, lambda number, frame: received.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            if callable(handler):
+                signal.signal(number, handler)
+        for number in received[:1]:
+            signal.raise_signal(number)
+
+
+@contextmanager
 def interrupts_blocked() -> Iterator[None]:
     """Start processes that Ctrl-C does not reach, from their first moment.
 
-    A terminal sends it to all of them, and only this one shall answer. It does so when the block
+    A terminal sends it to all of them, and only this one should answer. It does so when the block
     ends, if it was sent meanwhile; in what was started, the signal stays blocked. Without signal
     masks nothing is blocked: processes must call `ignore_interrupts` when they have started, and
     Ctrl-C before that ends them with a trace.
@@ -304,7 +302,7 @@ def ignore_interrupts() -> None:
 
 
 def is_broken_pipe(error: BaseException | None) -> bool:
-    """Return whether an error says that nobody reads what is printed.
+    """Return whether an error says that the reader of the output is gone.
 
     Windows calls that an invalid argument, as it does other things; no file is named with it.
     """
@@ -339,43 +337,36 @@ def print_all_characters(stream: Any) -> None:
 
 
 def total_memory() -> int | None:
-    """Return the bytes of memory that this process may use; None where nobody can tell."""
+    """Return the bytes of memory that this process may use; None where it is not known."""
     limits = []
     with suppress(ValueError, OSError, AttributeError):
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     for file in MEMORY_LIMITS:
         with suppress(ValueError, OSError):
             limits.append(int(file.read_text(encoding="ascii")))
-    with suppress(OSError, AttributeError):
-        limits.append(_windows_memory())
     return min(limits, default=None)
 
 
-def _windows_memory() -> int:
-    """Ask Windows for the bytes of memory of the machine."""
-    import ctypes
+def limit_memory(n_bytes: int) -> None:
+    """Let this process take no more than so many bytes, if the system has such limits."""
+    with suppress(ImportError):
+        import resource
 
-    class MemoryStatus(ctypes.Structure):
-        """MEMORYSTATUSEX, as far as it is needed."""
-
-        _fields_ = (
-            ("length", ctypes.c_uint32), ("load", ctypes.c_uint32),
-            ("total", ctypes.c_uint64), ("others", 6 * ctypes.c_uint64),
-        )  # fmt: skip
-
-    status = MemoryStatus(length=ctypes.sizeof(MemoryStatus))
-    kernel: Any = getattr(ctypes, "windll", None)
-    if not kernel.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
-        raise OSError("Windows does not say how much memory there is.")
-    return status.total
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        most = n_bytes if hard == resource.RLIM_INFINITY else min(n_bytes, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
 
 
-def cpu_info() -> str:
-    """Return what Linux says of its processors; elsewhere nothing."""
-    try:
-        return CPU_INFO.read_text(encoding="utf-8")
-    except OSError:
-        return ""
+def processor() -> str:
+    """Return the name of the processor, from the description that Linux has of it.
+
+    Elsewhere Python is asked.
+    """
+    with suppress(OSError):
+        for line in CPU_INFO.read_text(encoding="utf-8").splitlines():
+            if "model name" in line:
+                return line.partition(":")[2].strip()
+    return (platform.processor() or platform.machine()).strip()
 
 
 def c_function(name: str) -> Callable[..., Any] | None:

@@ -7,15 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def png(pixels: NDArray[np.uint8], effort: int = 9) -> bytes:
-    """Return grey or red, green and blue pixels as a PNG file.
-
-    Parameters
-    ----------
-    pixels : ndarray of uint8 of shape (height, width) or (height, width, 3)
-    effort : int, default=9
-        To make it small, from 0 to 9.
-    """
+def png(pixels: NDArray[np.uint8]) -> bytes:
+    """Return grey or red, green and blue pixels as a PNG file."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         checked = kind + content
@@ -26,6 +19,6 @@ def png(pixels: NDArray[np.uint8], effort: int = 9) -> bytes:
     rows = np.insert(pixels.reshape(height, -1), 0, 0, axis=1).tobytes()
     header = struct.pack(">IIBBBBB", width, height, 8, 0 if pixels.ndim == 2 else 2, 0, 0, 0)
     return b"".join([
-        b"\x89PNG\r\n\x1a\n", chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows, effort)),
+        b"\x89PNG\r\n\x1a\n", chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows, 9)),
         chunk(b"IEND", b""),
     ])  # fmt: skip

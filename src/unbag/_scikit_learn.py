@@ -1,4 +1,4 @@
-"""What ours derive from in scikit-learn; the stub beside this file gives it types."""
+"""Base classes of scikit-learn; the stub next to this file gives it types."""
 
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning

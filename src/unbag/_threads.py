@@ -1,4 +1,6 @@
-"""Threads for inference and for fits, where the work repays them.
+"""Threads, processes, and the machine they run on.
+
+Threads serve inference and fits, where the work repays them.
 
 Kernels release the GIL and call no BLAS, so plain Python threads do. They end with the
 call, or with the fit: no pool is left spinning against BLAS's, and forked workers inherit nothing.
@@ -8,17 +10,33 @@ BLAS's own threads would wait for each other, spinning, on the cores that these 
 cores that made a small fit twenty times slower.
 """
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+import os
+import platform
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
-from typing import Any
+from importlib.metadata import version
+from multiprocessing import connection, get_context, parent_process
+from typing import Any, TypeVar
 
 import joblib
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from unbag._compile import settings
+from unbag._messages import argument
+from unbag._platform import ignore_interrupts, interrupts_blocked, processor
+
+Unit = TypeVar("Unit")
+Result = TypeVar("Result")
 
 # What it takes to start and join threads, and the least share of work that repays it:
 # about three milliseconds, in units of one instance times one set of labels.
@@ -27,6 +45,8 @@ INFERENCE_WORTHWHILE = 1_000_000.0
 FIT_WORTHWHILE = 1e7
 # Bags that go through the kernels together: few enough to stay in the cache.
 BATCH_BAGS = 2048
+#: Packages whose versions figures may depend on.
+PACKAGES = ("unbag", "numpy", "scipy", "scikit-learn", "numba")
 
 
 def job_count(n_jobs: int | None) -> int:
@@ -93,21 +113,89 @@ def one_blas_thread() -> AbstractContextManager[object]:
 def thread_map(n_jobs: int | None, n_multiplications: float) -> Iterator[Callable[..., Any]]:
     """Give a `map` that runs on several threads where the work repays them.
 
-    Parameters
-    ----------
-    n_jobs : int or None
-        As in `unbag.union.infer`.
-    n_multiplications : float
-        In one product over all parts.
-
-    Yields
-    ------
-    callable
-        As Python's own `map`: results come in the order of the parts, so that sums do not
-        depend on the number of threads.
+    `n_multiplications` are those of one product over all parts. As of Python's own `map`, results
+    come in the order of the parts, so that sums do not depend on the number of threads.
     """
     n_threads = job_count(n_jobs)
     if n_multiplications < FIT_WORTHWHILE:
         n_threads = 1
     with one_blas_thread(), pool_map(n_threads) as run:
         yield run
+
+
+# Processes.
+
+
+def completed(
+    function: Callable[[Unit], Result], units: Iterable[Unit], n_jobs: int
+) -> Iterator[tuple[Unit, Result]]:
+    """Yield each unit with what a function gives for it, as it is done.
+
+    With `n_jobs` of 1 that is here, in order; with more, on so many other processes, which import
+    the module of the function.
+    """
+    if n_jobs == 1:
+        for unit in units:
+            yield unit, function(unit)
+        return
+    # Not forked: a process with threads must not be.
+    pool = ProcessPoolExecutor(n_jobs, get_context("spawn"), _end_with_parent)
+    waiting = iter(units)
+    running = {}
+    try:
+        while True:
+            # A few more than there are processes, so that none waits; not all, so that a stop
+            # finds little to call off.
+            while len(running) < 2 * n_jobs and (unit := next(waiting, None)) is not None:
+                with interrupts_blocked():
+                    running[pool.submit(function, unit)] = unit
+            if not running:
+                break
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield running.pop(future), future.result()
+        pool.shutdown()
+    except BrokenProcessPool as error:
+        raise ChildProcessError(
+            "A process that did a part of the work was killed, perhaps because memory ran out. "
+            f"Start again with fewer processes ({argument('n_jobs')})."
+        ) from error
+    finally:
+        # An executor cannot end what is running, until Python 3.14 (terminate_workers).
+        processes = list((pool._processes or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()
+
+
+def _end_with_parent():
+    """End this process when the one that started it ends, however that ends, and not before."""
+    ignore_interrupts()
+    parent = parent_process()
+    assert parent is not None, "only a process that another one started has a parent"
+
+    def watch():
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+# The machine.
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of `PACKAGES`."""
+    return {
+        "python": platform.python_version(),
+        **{package: version(package) for package in PACKAGES},
+    }
+
+
+def describe_machine() -> dict[str, Any]:
+    """Return the processor, its number of cores, and the system that runs on it."""
+    return {
+        "processor": processor(),
+        "cores": os.cpu_count() or 1,
+        "system": f"{platform.system()} {platform.machine()}",
+    }

@@ -1,19 +1,20 @@
-"""What a model says of every instance of a table: its label, how sure that is, what to look at."""
+"""Labels of all instances of a table, how sure they are, and which ones to look at."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from unbag._messages import argument
+from unbag._declared import Declared, documented
+from unbag._messages import argument, listed
 from unbag.bags import Bags
 from unbag.groups import Groups
-from unbag.io.annotated import ANSWERS, KNOWN_LABEL, OF_NO_CLASS, Status
-from unbag.io.arrays import is_unknown
 from unbag.labels import LabelSets
+from unbag.tables.annotated import ANSWERS, KNOWN_LABEL, OF_NO_CLASS, REVIEW, STATUS, Status
+from unbag.tables.arrays import is_unknown
 from unbag.tagging import BACKGROUND_NAME, DELIMITER, NO_LABEL, normal_spelling
 from unbag.taxonomy import Ladder, ladder_of
 from unbag.union import UnionProblem
@@ -34,7 +35,7 @@ COULD_BE = 0.01
 
 @dataclass(frozen=True)
 class Figures:
-    """What was annotated, in figures.
+    """Figures about annotations.
 
     Attributes
     ----------
@@ -45,7 +46,7 @@ class Figures:
     review : int
         Instances that are worth a look.
     status : dict of str to int
-        How many rows have which `unbag.io.annotated.Status`.
+        How many rows have which `unbag.tables.annotated.Status`.
     impossible_bags : int
         Bags whose label sets no labelling can produce.
     tags : int
@@ -102,18 +103,19 @@ class Annotations:
     Attributes
     ----------
     label : ndarray of shape (n_instances,)
-        The most probable class; None for the background, and where none is likely enough.
+        The most probable class; None for the background, and if the best one is not likely
+        enough.
     status : ndarray of str of shape (n_instances,)
-        Why the label is what it is: the words of `unbag.io.annotated.Status`.
+        Why the label is what it is: the words of `unbag.tables.annotated.Status`.
     probability : ndarray of shape (n_instances,)
         Of the most probable class.
     second_label, second_probability : ndarrays of shape (n_instances,)
-        The next most probable class; None and zero where there is no other.
+        The next most probable class; None and zero if there is only one class.
     entropy : ndarray of shape (n_instances,)
         Uncertainty over all classes, in bits: 0 is certain, 1 a coin toss between two.
     review : ndarray of bool of shape (n_instances,)
         Whether a human look is worth most here: the most uncertain instances; those of bags whose
-        label set no labelling can produce; the likeliest instance of a tag that none got; and
+        label set no labelling can produce; the most likely instance of a tag that none got; and
         those that could be the instance of a rare tag.
     impossible : ndarray of bool of shape (n_bags,)
         Bags whose label set no labelling can produce.
@@ -160,10 +162,17 @@ class Annotations:
         found[is_none & may_be_background] = self.background_name
         return found
 
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """Return them as the columns of a table, and one for people to fill in."""
+    @property
+    def selected(self) -> NDArray[np.object_]:
+        """The labels for people who listen to them: without background."""
+        selected = self.annotation
+        selected[self.status != Status.LABELLED] = None
+        return selected
+
+    def columns(self, known: NDArray[Any] | None = None) -> dict[str, NDArray[Any]]:
+        """Return them as the columns of a table, and one of known labels, for people to fill in."""
         columns = {name: getattr(self, name) for name in ANSWERS}
-        columns[KNOWN_LABEL] = np.full(len(self.label), None)
+        columns[KNOWN_LABEL] = np.full(len(self.label), None) if known is None else known
         return columns
 
     def figures(self, n_dropped: int = 0) -> Figures:
@@ -186,18 +195,55 @@ class Annotations:
         )
 
 
+@dataclass(frozen=True)
+class AnnotateSettings:
+    """How instances are labelled, and which are flagged: see `annotate`."""
+
+    # fmt: off
+    review_share: Annotated[float, Declared(
+        "Share of the instances to flag for review: the most uncertain ones.", "number",
+    )] = REVIEW_SHARE
+    unknown_below: Annotated[float | None, Declared(
+        "No label where the best one is less probable, such as 0.6.", "number")] = None
+    joint: Annotated[bool, Declared(
+        "Give every label of a bag an instance: the most likely labelling of the whole bag that "
+        "has all.", "flag")] = False
+    background_name: Annotated[str, Declared(
+        "What to call instances of none of the classes; no class may be called so.", "text",
+    )] = BACKGROUND_NAME
+    level: Annotated[str | None, Declared(
+        "Label instances by names of this rank of the taxonomy, such as genus.", "text")] = None
+    back_off: Annotated[float | None, Declared(
+        "Label instances by the lowest name of the taxonomy that has at least this probability.",
+        "number")] = None
+    # fmt: on
+
+    def __post_init__(self) -> None:
+        for name in ("review_share", "unknown_below", "back_off"):
+            share = getattr(self, name)
+            if share is not None and not 0 <= share <= 1:
+                raise ValueError(f"{argument(name)} must lie between 0 and 1; got {share!r}.")
+
+
+class AnnotateOptions(TypedDict, total=False):
+    """The options of `annotate` by name."""
+
+    review_share: float
+    unknown_below: float | None
+    joint: bool
+    background_name: str
+    level: str | None
+    back_off: float | None
+
+
+@documented(AnnotateSettings)
 def annotate(
     model: Any,
     bags: Bags,
     labels: LabelSets | None = None,
     *,
-    review_share: float = REVIEW_SHARE,
-    unknown_below: float | None = None,
-    joint: bool = False,
-    background_name: str = BACKGROUND_NAME,
-    level: str | None = None,
-    back_off: float | None = None,
     progress: Callable[[int, int], object] | None = None,
+    **options: Unpack[AnnotateOptions],
 ) -> Annotations:
     """Label every instance of some bags, with probabilities.
 
@@ -208,24 +254,10 @@ def annotate(
     bags : Bags
     labels : LabelSets, optional
         What the bags contain; None where that is not known. In a bag that is said to contain
-        nothing all instances are background, unless the model has a rate of `missed` labels.
-    review_share : float
-        Share of the instances to flag for review, as the most uncertain ones.
-    unknown_below : float, optional
-        No label where its probability is lower.
-    joint : bool, default=False
-        False for the most probable label of each instance, so that a label of the bag may be that
-        of no instance; True for the most likely labelling of the whole bag that has them all.
-    background_name : str, default="background"
-        What tables call instances of none of the classes; no class may be called so.
-    level : str, optional
-        A rank of the taxonomy that the model was fitted with, such as "genus": labels and
-        probabilities are those of names of this rank.
-    back_off : float, optional
-        Labels are the lowest names of the taxonomy that have at least this probability, and None
-        where none has.
+        nothing all instances are background, unless the model has a `missed_rate_`.
     progress : callable, optional
         Called as ``progress(instances_done, instances)``.
+    ...
 
     Returns
     -------
@@ -244,26 +276,19 @@ def annotate(
             f"{type(model).__name__} gives instances no probabilities, so it cannot annotate them "
             "with how sure it is: fit a model that does, such as ORLogisticRegression."
         )
-    shares = (
-        ("review_share", review_share),
-        ("unknown_below", unknown_below),
-        ("back_off", back_off),
-    )
-    for name, share in shares:
-        if share is not None and not 0 <= share <= 1:
-            raise ValueError(f"{name} must lie between 0 and 1; got {share!r}.")
+    chosen = AnnotateSettings(**options)
     if labels is not None and not np.array_equal(labels.classes, model.classes_):
         labels = labels.reindex(model.classes_)
-    check_joint(joint, labels)
-    check_background_name(model, labels, background_name)
+    check_joint(chosen.joint, labels)
+    check_background_name(model, labels, chosen.background_name)
     at_level = None
-    if level is not None or back_off is not None:
-        if joint:
+    if chosen.level is not None or chosen.back_off is not None:
+        if chosen.joint:
             raise ValueError(
                 f"{argument('joint', True)} gives labels that are classes: leave it out, or "
                 f"{argument('level')} and {argument('back_off')}."
             )
-        at_level = AnswersAtLevel(ladder_of(model), level, back_off, bags.n_instances)
+        at_level = AnswersAtLevel(ladder_of(model), chosen.level, chosen.back_off, bags.n_instances)
     n_instances, n_bags, n_classes = bags.n_instances, len(bags), len(model.classes_)
     best, second = np.empty((2, n_instances), dtype=np.intp)
     probability, second_probability, entropy = np.empty((3, n_instances))
@@ -286,8 +311,8 @@ def annotate(
         proba = probabilities(model, block, known)
         is_none = np.repeat(holds_none[first:last], block.sizes)
         entropy[rows] = np.where(is_none, 0.0, entr(proba).sum(axis=1) / np.log(2))
-        top = joint_columns(model, block, known) if joint else proba.argmax(axis=1)
-        top = top if at_level is None else at_level.likeliest_classes(proba)
+        top = joint_columns(model, block, known) if chosen.joint else proba.argmax(axis=1)
+        top = top if at_level is None else at_level.most_likely_classes(proba)
         likely, next_best, next_likely = two_best(proba, top)
         best[rows] = np.where(is_none, n_classes, top)
         probability[rows] = np.where(is_none, 1.0, likely)
@@ -296,20 +321,20 @@ def annotate(
         if at_level is not None:
             at_level.add(rows, proba, top, is_none)
             probability[rows] = at_level.probability[rows]
-        if unknown_below is not None:
-            is_unsure[rows] = probability[rows] < unknown_below
+        if chosen.unknown_below is not None:
+            is_unsure[rows] = probability[rows] < chosen.unknown_below
         if known is not None:
             is_labelled = (best[rows] < n_classes) & ~is_unsure[rows]
             uncovered = known.required & ~classes_of_bags(block, best[rows], is_labelled, n_classes)
             n_tags[first:last] = known.required.sum(axis=1)
             n_uncovered[first:last] = uncovered.sum(axis=1)
-            is_flagged[rows] = likeliest_rows(proba, block, uncovered)
+            is_flagged[rows] = most_likely_rows(proba, block, uncovered)
             if known.groups is not None:
                 covered = classes_of_bags(block, best[rows], is_labelled, n_classes)
                 lacking = known.groups.chosen(~known.groups.any_of(covered))
                 n_tags[first:last] += known.groups.per_bag
                 n_uncovered[first:last] += lacking.per_bag
-                is_flagged[rows] |= likeliest_of_groups(proba, block, lacking)
+                is_flagged[rows] |= most_likely_of_groups(proba, block, lacking)
             is_rare[rows] = could_be_rare(model, block, known, rare, best[rows])
         if progress is not None:
             progress(int(bags.offsets[last]), n_instances)
@@ -322,7 +347,7 @@ def annotate(
         label[best == n_classes] = None
         is_unsure |= at_level.is_unsure & (best < n_classes)
         second_label, second_probability = at_level.second, at_level.second_probability
-        if level is not None:
+        if chosen.level is not None:
             entropy = at_level.entropy
     label[is_unsure] = None
     status = np.full(n_instances, Status.LABELLED.value, dtype=object)
@@ -338,15 +363,62 @@ def annotate(
         second_label=second_label,
         second_probability=second_probability,
         entropy=entropy,
-        review=worth_a_look(entropy, review_share) | is_flagged,
+        review=worth_a_look(entropy, chosen.review_share) | is_flagged,
         impossible=impossible,
         n_tags=n_tags,
         n_uncovered=n_uncovered,
         rare=is_rare,
         rare_tags=[] if labels is None else model.classes_[tagged].tolist(),
         labels_known=labels is not None,
-        background_name=background_name,
+        background_name=chosen.background_name,
     )
+
+
+def sentences(
+    figures: Figures, names: Mapping[str, str], options: AnnotateSettings
+) -> Iterator[str]:
+    """Say what was annotated, and what each status is about, line by line.
+
+    `names` are those of the columns of a table.
+    """
+    # With both options, a label needs both.
+    shares = (options.unknown_below, options.back_off)
+    least = max((each for each in shares if each is not None), default=None)
+    how = "using" if figures.bag_labels_used else "without"
+    yield (
+        f"Annotated {figures.instances:,} instances of {figures.bags:,} bags, {how} the bag "
+        f"labels. {figures.review:,} instances are flagged for review (column {names[REVIEW]})."
+    )
+    meanings = {
+        Status.LABELLED: "a class",
+        Status.BACKGROUND: "none of the classes",
+        Status.NO_TAG: "their bags are said to hold none of the classes",
+        Status.UNSURE: f"no label is as probable as {least}",
+        Status.DROPPED: "rows with missing values",
+    }
+    counts = [
+        f"{figures.status[status]:,} {status} ({meaning})"
+        for status, meaning in meanings.items()
+        if figures.status[status] or status == Status.LABELLED
+    ]
+    yield f"Annotations: {', '.join(counts)}; see the column {names[STATUS]}."
+    if figures.tags_without_instance:
+        remedy = "" if options.joint else f"; {argument('joint', True)} gives each one"
+        yield (
+            f"Labels of bags without an annotated instance: {figures.tags_without_instance:,} of "
+            f"{figures.tags:,}. The most likely row of each is flagged for review{remedy}."
+        )
+    if figures.rare_rows:
+        yield (
+            f"{figures.rare_rows:,} rows could be of a class that fewer than {FEWEST_BAGS} "
+            "training bags have, and are flagged for review, however probable their labels: "
+            f"{listed(figures.rare_tags)}."
+        )
+    if figures.impossible_bags:
+        yield (
+            f"{figures.impossible_bags:,} bags have impossible label sets, such as more labels "
+            "than instances; their labels were treated as optional."
+        )
 
 
 def check_joint(joint: bool, labels: LabelSets | None) -> None:
@@ -379,7 +451,7 @@ def hold_none(model: Any, labels: LabelSets) -> NDArray[np.bool_]:
 
     A model that knows how often labels are missed knows better: of those there are none.
     """
-    if np.any(getattr(model.model, "missed_", 0.0)):
+    if np.any(getattr(model.model, "missed_rate_", 0.0)):
         return np.zeros(len(labels), dtype=bool)
     return np.asarray(~labels.indicator.any(axis=1))
 
@@ -400,7 +472,7 @@ def joint_columns(model: Any, bags: Bags, labels: LabelSets | None) -> NDArray[n
 def two_best(
     proba: NDArray[np.floating], best: NDArray[np.intp]
 ) -> tuple[NDArray[np.floating], NDArray[np.intp], NDArray[np.floating]]:
-    """Return the probability of the chosen class of each row, the likeliest other, and its.
+    """Return the probability of the chosen class of each row, the most likely other, and its.
 
     Examples
     --------
@@ -427,10 +499,10 @@ def classes_of_bags(
     return found
 
 
-def likeliest_rows(
+def most_likely_rows(
     proba: NDArray[np.floating], bags: Bags, tags: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Find the likeliest instance of each of some tags, of shape (n_bags, n_classes)."""
+    """Find the most likely instance of each of some tags, of shape (n_bags, n_classes)."""
     found = np.zeros(len(proba), dtype=bool)
     for b, c in np.argwhere(tags & (bags.sizes > 0)[:, None]).tolist():
         first, last = bags.offsets[b], bags.offsets[b + 1]
@@ -439,15 +511,7 @@ def likeliest_rows(
 
 
 class AnswersAtLevel:
-    """Labels of instances at a level of a taxonomy, or at the lowest one that is sure enough.
-
-    Parameters
-    ----------
-    ladder : Ladder
-    level, back_off
-        As in `annotate`.
-    n_instances : int
-    """
+    """Labels of instances at a level of a taxonomy, or at the lowest one that is sure enough."""
 
     def __init__(
         self, ladder: Ladder, level: str | None, back_off: float | None, n_instances: int
@@ -465,7 +529,7 @@ class AnswersAtLevel:
         self.is_unsure: NDArray[np.bool_] = np.zeros(n_instances, dtype=bool)
 
     def _chances(self, proba: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Return the probability of each name of the level, then that of the background."""
+        """Return the probabilities of the names of the level, and last of the background."""
         assert self._names is not None, "there is a level"
         n_names, n_classes = len(self._names), len(self.ladder.classes)
         # The background, if there is one, stays a column of its own.
@@ -474,8 +538,8 @@ class AnswersAtLevel:
         chances[:, n_names:] = proba[:, n_classes:]
         return chances
 
-    def likeliest_classes(self, proba: NDArray[np.floating]) -> NDArray[np.intp]:
-        """Return the likeliest column of each instance, of its likeliest name at the level."""
+    def most_likely_classes(self, proba: NDArray[np.floating]) -> NDArray[np.intp]:
+        """Return the most likely column of each instance, of its most likely name at the level."""
         if self._names is None:
             return proba.argmax(axis=1)
         chances = self._chances(proba)
@@ -522,7 +586,7 @@ class AnswersAtLevel:
         self.probability[rows] = np.where(is_none, 1.0, likely)
 
 
-def likeliest_of_groups(
+def most_likely_of_groups(
     proba: NDArray[np.float64], bags: Bags, groups: Groups
 ) -> NDArray[np.bool_]:
     """Find, for each group of a bag, the instance that most probably has one of its classes."""
@@ -544,10 +608,10 @@ def could_be_rare(
 ) -> NDArray[np.bool_]:
     """Find the instances that could be that of a rare tag of their bag.
 
-    These are the ones that got it, the likeliest one, and all that would have it with at least
+    These are the ones that got it, the most likely one, and all that would have it with at least
     `COULD_BE` if the model had learnt nothing of the class, so that it were equally likely
-    everywhere. One or two bags cannot tell which of their instances is of the class: what a model
-    has learnt there may be the wrong one.
+    everywhere. One or two bags cannot tell which of their instances has the class, and a model
+    may have learnt the wrong one.
     """
     found = np.zeros(bags.n_instances, dtype=bool)
     is_asked = (labels.required & rare).any(axis=1) & (bags.sizes > 0)
@@ -575,7 +639,7 @@ def could_be_rare(
     could_be = np.where(is_tag, inferred.posterior, 0.0)
     found[rows] = (could_be >= COULD_BE).any(axis=1)
     found[rows] |= is_tag[np.arange(len(is_tag)), best[rows]]
-    found[rows] |= likeliest_rows(could_be[:, : tags.shape[1]], asked, tags)
+    found[rows] |= most_likely_rows(could_be[:, : tags.shape[1]], asked, tags)
     return found
 
 
@@ -645,12 +709,12 @@ def class_names(model: Any) -> NDArray[np.object_]:
 
 def has_background(model: Any) -> bool:
     """Return whether a model, or the last step of a pipeline, has a background class."""
-    return getattr(model.model, "_has_background", False)
+    return getattr(model.model, "has_background_", False)
 
 
-def blocks(bags: Bags, n_columns: int) -> list[tuple[int, int]]:
+def blocks(bags: Bags, n_columns: int, most: int | None = None) -> list[tuple[int, int]]:
     """Cut bags into runs of about `BLOCK` instances each; fewer, if there are many classes."""
-    n_instances = max(min(BLOCK, BLOCK_ENTRIES // max(n_columns, 1)), 1)
+    n_instances = max(min(most or BLOCK, BLOCK_ENTRIES // max(n_columns, 1)), 1)
     cuts = (np.flatnonzero(np.diff(bags.offsets[1:] // n_instances)) + 1).tolist()
     return list(zip([0, *cuts], [*cuts, len(bags)], strict=True)) if len(bags) else []
 
@@ -670,7 +734,7 @@ def worth_a_look(entropy: NDArray[np.floating], share: float) -> NDArray[np.bool
 
 
 def known_labels(bags: Bags) -> tuple[NDArray[np.object_], NDArray[np.bool_]] | None:
-    """Return the labels of instances as text, and where they are known; None if none is.
+    """Return the labels of instances as text, and where they are known; None without any.
 
     Examples
     --------

@@ -49,7 +49,7 @@ class Bags:
         Names of the columns of `X`.
     rows : array-like of int of shape (n_instances,), optional
         The row of a table, counted from 0, that each instance stands in; by default the table is
-        `X`. `from_table` and ``unbag.io.read`` give it. Selections and transformers carry it
+        `X`. `from_table` and ``unbag.tables.read`` give it. Selections and transformers carry it
         along, and `in_table_order` puts answers back by it.
 
     Notes
@@ -90,7 +90,8 @@ class Bags:
         self.feature_names: np.ndarray | Any = checked_column(
             feature_names, n_features, "feature_names"
         )
-        self._table_rows = TableRows.checked(rows, n_instances)
+        # `rows`, and which table they are of.
+        self.table_rows: TableRows = TableRows.checked(rows, n_instances)
 
     @classmethod
     def from_list(
@@ -136,7 +137,7 @@ class Bags:
         cls,
         table: Any,
         bag: str,
-        features: Sequence[str] | None = None,
+        features: str | Sequence[str] | None = None,
         instance_labels: str | None = None,
     ) -> Self:
         """Read bags from a table that has one row per instance.
@@ -151,7 +152,7 @@ class Bags:
             A lazy polars frame is collected.
         bag : str
             The column that names the bag of each row; its values become `ids`.
-        features : list of str, optional
+        features : str or list of str, optional
             The columns of numbers or booleans that describe an instance; by default all there
             are, apart from the other two arguments. A missing value becomes NaN; X is float32 if
             all of them are.
@@ -175,6 +176,7 @@ class Bags:
 
         frame = nw.from_native(table).lazy().collect()
         schema = frame.schema
+        features = [features] if isinstance(features, str) else features
         for column in [bag, *(features or []), instance_labels]:
             if column is not None and column not in schema:
                 raise ValueError(
@@ -248,8 +250,8 @@ class Bags:
         agreed = all(np.array_equal(part.feature_names, names) for part in parts)
         offsets = offsets_of(np.concatenate([part.sizes for part in parts]))
         bags = cls(X, offsets, ids, labels, names if agreed else None)
-        rows = TableRows.concatenated([part._table_rows for part in parts])
-        return bags._replaced(_table_rows=rows)
+        bags.table_rows = TableRows.concatenated([part.table_rows for part in parts])
+        return bags
 
     def with_features(
         self, X: ArrayLike | Features, feature_names: ArrayLike | None = None
@@ -298,12 +300,12 @@ class Bags:
                 f"values has shape {answers.shape} for {self.n_instances} instances: give one for "
                 f"each, in the order of bags.X{f'; {remedy}' if len(answers) == len(self) else ''}."
             )
-        return self._table_rows.in_table_order(answers)
+        return self.table_rows.in_table_order(answers)
 
     @property
     def rows(self) -> NDArray[np.intp]:
         """The row of the table that each instance stands in, of shape (n_instances,)."""
-        return self._table_rows.positions
+        return self.table_rows.positions
 
     @property
     def n_instances(self) -> int:
@@ -361,13 +363,13 @@ class Bags:
             offsets=offsets,
             ids=self.ids[key],
             instance_labels=None if labels is None else labels[instances],
-            _table_rows=self._table_rows[instances],
+            table_rows=self.table_rows[instances],
         )
 
     def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
         # Without this, numpy would stack bags of equal size into a 3-D array, and reject others.
         raise TypeError(
-            "Bags are no array. In a pipeline, wrap a transformer of arrays, as in "
+            "Bags are not an array. In a pipeline, wrap a transformer of arrays, as in "
             "OnInstances(StandardScaler()); elsewhere use bags.X, the instances of all bags."
         )
 
@@ -407,11 +409,6 @@ def bag_key(key: Position | Selection, n_bags: int) -> int | slice | NDArray[np.
 
     The key may sit in a tuple before ``...``, as scikit-learn writes it. In the answer nothing is
     negative, and a slice has both a start and a stop.
-
-    Examples
-    --------
-    >>> bag_key(-1, 3), bag_key((slice(1, None), ...), 3), bag_key([True, False, True], 3)
-    (2, slice(1, 3, None), array([0, 2]))
     """
     if isinstance(key, tuple):
         key, *rest = key
@@ -432,13 +429,7 @@ def bag_key(key: Position | Selection, n_bags: int) -> int | slice | NDArray[np.
 
 
 def offsets_of(sizes: ArrayLike) -> NDArray[np.intp]:
-    """Return where bags of these sizes begin and end, one after the other.
-
-    Examples
-    --------
-    >>> offsets_of([2, 0, 3])
-    array([0, 2, 2, 5])
-    """
+    """Return where bags of these sizes begin and end, one after the other."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
 
 
@@ -466,7 +457,7 @@ class TableRows:
 
     @classmethod
     def checked(cls, rows: ArrayLike | None, n_instances: int) -> "TableRows":
-        """Return rows that somebody gives; by default, those of the array of all instances."""
+        """Return the rows that are given; by default, those of the array of all instances."""
         if rows is None or not n_instances:
             return cls(range(n_instances), n_instances)
         column = checked_column(rows, n_instances, "rows")
@@ -525,14 +516,14 @@ def bag_name(bag: int, ids: np.ndarray) -> str:
     return f"Bag {bag}" if ids[bag] == bag else f"Bag {bag} (id {ids[bag]})"
 
 
-def bag_of(offsets: np.ndarray, i: int) -> int:
-    """Return the bag that instance `i` lies in.
+def instance_name(bags: Bags, i: int) -> str:
+    """Name an instance by its place in its bag, and the id of that."""
+    b = bag_of(bags.offsets, i)
+    return f"Instance {i - bags.offsets[b]} of bag {bags.ids[b]}"
 
-    Examples
-    --------
-    >>> bag_of(np.array([0, 2, 2, 5]), 2)
-    2
-    """
+
+def bag_of(offsets: np.ndarray, i: int) -> int:
+    """Return the bag that instance `i` lies in."""
     # Among bags that begin at the same instance, only the last is not empty.
     return int(np.searchsorted(offsets, i, side="right")) - 1
 
@@ -557,24 +548,35 @@ def joined(columns: Sequence[Any]) -> np.ndarray:
     columns = [value_array(column) for column in columns if len(column)] or [np.empty(0)]
     if len({column.dtype.kind == "U" for column in columns}) > 1:
         columns = [column.astype(object) for column in columns]
+    if len({column.dtype for column in columns if column.dtype.kind in "iuf"}) > 1:
+        # Signed and unsigned integers would come together as floats.
+        return value_array([value for column in columns for value in column.tolist()])
     return np.concatenate(columns)
 
 
 def value_array(values: ArrayLike) -> np.ndarray:
-    """Return values as an array, in which a long text does not set the room for all of them.
+    """Return values as an array that holds each of them exactly, and an array as it is.
 
-    An array stays as it is.
-
-    Examples
-    --------
-    >>> value_array(["wren", "owl"]).dtype, value_array(["wren", "owl" * 100]).dtype
-    (dtype('<U4'), dtype('O'))
+    A long text does not set the room for all of them, and integers are not rounded.
     """
-    if isinstance(values, list | tuple) and any(
-        isinstance(value, str) and len(value) > WIDEST_TEXT for value in values
+    if not isinstance(values, list | tuple):
+        return np.asarray(values)
+    # NumPy drops NULs at the end of a text.
+    if any(
+        isinstance(value, str) and (len(value) > WIDEST_TEXT or value[-1:] == "\0")
+        for value in values
     ):
         return np.array(values, dtype=object)
-    return np.asarray(values)
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind != "f":
+        return array
+    # NumPy makes floats of integers where no type of integers holds all of them.
+    whole = [int(value) for value in values if isinstance(value, int | np.integer)]
+    if all(value == float(value) for value in whole):
+        return array
+    if len(whole) == len(values) and min(whole) >= 0:
+        return np.array(whole, dtype=np.uint64)
+    return np.array(values, dtype=object)
 
 
 def checked_features(X: Any, name: str) -> Any:
@@ -593,7 +595,7 @@ def checked_features(X: Any, name: str) -> Any:
 
 
 def checked_column(values: ArrayLike | None, size: int, name: str) -> Any:
-    """Return an array of shape (size,), or None where there are no values."""
+    """Return an array of shape (size,), or None without values."""
     if values is None:
         return None
     column = value_array(values)
@@ -649,19 +651,10 @@ class NonFinite(NamedTuple):
 
 
 def first_nonfinite(X: np.ndarray | Any) -> NonFinite | None:
-    """Find the first entry, row by row, that is NaN or infinite; None if all are finite.
-
-    Notes
-    -----
-    Where all is well, one sum tells, and no array is made.
-
-    Examples
-    --------
-    >>> first_nonfinite(np.array([[1.0, 2.0], [3.0, np.inf]]))
-    NonFinite(row=1, column=1, value=inf)
-    """
+    """Find the first entry, row by row, that is NaN or infinite; None if all are finite."""
     if sparse.issparse(X):
         return _first_of_sparse(X)
+    # Where all is well, one sum tells, and no array is made.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(np.sum(X)):
             return None

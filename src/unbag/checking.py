@@ -5,18 +5,18 @@ cannot have learnt its errors. For every class c, the model computes exactly
 
     P(no instance is c | label set) = P(label set, no instance is c) / P(label set)
 
-where label sets may be wrong (`unbag.union.infer` with `missed` and `false`). This is the
+where label sets may be wrong (`unbag.union.infer` with `missed_rate` and `false_rate`). This is the
 probability that a tag is wrong; for a class without a tag, it is one minus that. Both likelihoods
-are of the same bag; in the numerator, c is removed from every instance's prior. The other tags of
-the bag matter too: an instance that is needed to explain one of them cannot support another.
+belong to the same bag; in the numerator, c is removed from every instance's prior. The other tags
+of the bag matter too: an instance that is needed to explain one of them cannot support another.
 
 How sure these answers are depends on how often labels are wrong. If the model does not know that,
-it is learnt from the same held-out bags: see `learnt_rates`.
+it is learnt from the same held-out bags: see `learnt_absence`.
 """
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal, NamedTuple, Protocol, Self, Unpack
+from typing import Any, Literal, Protocol, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,19 +26,18 @@ from sklearn.base import clone
 
 from unbag.bags import as_bags, offsets_of
 from unbag.estimators.contract import check_one_for_each_bag
+from unbag.fitting.linear import interruptions_raised
 from unbag.fitting.noise import SEEN_RIGHT, SEEN_WRONG
-from unbag.fitting.solvers import interruptions_raised
-from unbag.frames import ColumnRoles
 from unbag.groups import Groups
 from unbag.labels import ColumnOfLabel, LabelSetsLike
 from unbag.learning import training_set
-from unbag.model_selection.folds import bag_folds
-from unbag.model_selection.scorers import innermost_model
+from unbag.model_selection import bag_folds, innermost_model
+from unbag.tables.roles import ColumnRoles
 from unbag.union import ImpossibleBagWarning, infer
 
 
 class ArrowTable(Protocol):
-    """What type checkers know of a ``pyarrow.Table``, which has no types itself."""
+    """The types of a ``pyarrow.Table``, which has none itself."""
 
     num_rows: int
     column_names: list[str]
@@ -55,7 +54,7 @@ class ArrowTable(Protocol):
 
 
 #: How often instances go unnoticed and classes are named by mistake, where a model has no rates.
-DEFAULT_RATES: dict[str, float] = {"missed": 0.05, "false": 0.01}
+DEFAULT_RATES: dict[str, float] = {"missed_rate": 0.05, "false_rate": 0.01}
 #: So many log-priors, repeated for one class after another, are inferred from at once.
 PRIORS_AT_ONCE = 2**21
 #: What is less probable than that counts as that: a label set must not become impossible.
@@ -93,11 +92,11 @@ def check_labels(
         A number stands for that many folds of `MultilabelStratifiedKFold`. Every bag must be in
         one test fold.
     rates : {"learn", "model"}, optional
-        How often label sets are wrong: as the held-out bags say, or at the rates `missed_` and
-        `false_` of the fitted models, at `DEFAULT_RATES` where these are zero or not there. By
+        How often label sets are wrong: as the held-out bags say, or at the rates `missed_rate_` and
+        `false_rate_` of the fitted models, at `DEFAULT_RATES` where these are zero or not there. By
         default as the models say, where these have rates, and else learnt.
     random_state : int, RandomState instance or None, default=None
-        Seed of the folds where `cv` is a number; that of the estimator is its own.
+        Seed of the folds where `cv` is a number; the estimator keeps its own.
     progress : callable, optional
         Called as ``progress(folds_done, folds)``.
     **named
@@ -108,7 +107,7 @@ def check_labels(
     pyarrow.Table
         One row per bag and class, the most suspicious first: ``bag`` (its id), ``class``,
         ``tagged`` (whether the bag has the label), and ``p_wrong``: for a tag, the probability that
-        no instance of the bag is of this class; else, that one is.
+        no instance of the bag has this class; else, that one has it.
 
     Raises
     ------
@@ -117,14 +116,14 @@ def check_labels(
 
     Notes
     -----
-    The order of tags hardly depends on the rates, nor does that of the others; the probabilities
+    The order of tags, and of classes without a tag, hardly depends on the rates; the probabilities
     do. A class that no other fold has looks wrong wherever it is named, as a misspelt one does. It
     takes one fit per fold, and one inference per bag and class. Known labels of
     instances are learnt from in the bags of the other folds.
 
     Examples
     --------
-    Low instances are "a", high ones "b". The last bag has a "b" that nobody named.
+    Low instances are "a", high ones "b". The last bag has a "b" without a tag.
 
     >>> from unbag import ORLogisticRegression, check_labels
     >>> bags = [[[0.0], [9.0]], [[1.0], [0.0]], [[8.0]], [[1.0], [7.0]], [[0.5], [8.5]]]
@@ -138,12 +137,17 @@ def check_labels(
         data.check_learnable()
     bags, labels = as_bags(data.bags), data.label_sets
     check_one_for_each_bag(labels, bags)
-    _refuse_without_probabilities(estimator)
+    if not any(hasattr(estimator, f"predict{which}_proba") for which in ("_instances", "")):
+        raise ValueError(
+            f"{type(estimator).__name__} gives no probabilities, so it cannot say how probable it "
+            "is that a label is wrong: check labels by a model that does, such as "
+            "ORLogisticRegression."
+        )
     folds = _partition(bags, bag_folds(bags, labels, cv, random_state=random_state))
     if rates not in (None, "learn", "model"):
         raise ValueError(f'rates must be "learn", "model" or None; got {rates!r}.')
     absence, used = np.empty(labels.shape), []
-    missed, false = np.empty((2, *labels.shape))
+    missed_rate, false_rate = np.empty((2, *labels.shape))
 
     def known_of(train: NDArray[np.integer]) -> dict[str, Any]:
         # Not every model can be told of known labels.
@@ -161,14 +165,14 @@ def check_labels(
                 progress(done, len(folds))
             fitted = clone(estimator).fit(bags[train], labels[train], **known_of(train))
             absence[test], *own, has_rates = _held_out_absence(fitted, bags[test], labels[test])
-            missed[test], false[test] = own
+            missed_rate[test], false_rate[test] = own
             used.append(has_rates)
     if progress is not None:
         progress(len(folds), len(folds))
     if rates == "learn" or (rates is None and not any(used)):
         known = ~labels.optional
-        given = absence[known], labels.required[known], missed[known], false[known]
-        absence[known] = learnt_rates(*given).absence(*given)
+        given = absence[known], labels.required[known], missed_rate[known], false_rate[known]
+        absence[known] = learnt_absence(*given)
     p_wrong = np.where(labels.required, absence, 1.0 - absence)
     return _most_suspicious_first(bags, labels, p_wrong)
 
@@ -177,11 +181,11 @@ def absence_probability(
     log_prior: NDArray[np.float64],
     offsets: NDArray[np.integer],
     y: NDArray[np.int8],
-    missed: NDArray[np.float64],
-    false: NDArray[np.float64],
+    missed_rate: NDArray[np.float64],
+    false_rate: NDArray[np.float64],
     groups: Groups | None = None,
 ) -> NDArray[np.float64]:
-    """Compute the probability that no instance of a bag is of a class, given its label set.
+    """Compute the probability that no instance of a bag has a class, given its label set.
 
     `y`, of shape (n_bags, n_classes), is 1 for a tag, 0 for none, and -1 where that is unknown, as
     of the background; there the answer, of the same shape, is NaN. The others are as in
@@ -197,7 +201,7 @@ def absence_probability(
     array([[0. , 0.2]])
     """
     offsets = np.asarray(offsets)
-    rates = {"missed": missed, "false": false, "on_intractable": "relax"}
+    rates = {"missed_rate": missed_rate, "false_rate": false_rate, "on_intractable": "relax"}
     whole = infer(log_prior, offsets, y, groups=groups, **rates).log_likelihood
     log_ratio = np.full(y.shape, np.nan)
     pairs = np.argwhere(y != -1)
@@ -223,15 +227,6 @@ def _runs(
         yield part[:, 0], part[:, 1]
 
 
-def _refuse_without_probabilities(estimator):
-    if hasattr(estimator, "predict_instances_proba") or hasattr(estimator, "predict_proba"):
-        return
-    raise ValueError(
-        f"{type(estimator).__name__} gives no probabilities, so it cannot say how probable it is "
-        "that a label is wrong: check labels by a model that does, such as ORLogisticRegression."
-    )
-
-
 def _partition(bags, folds):
     """Return folds that test each bag once; refuse others."""
     times = np.bincount(np.concatenate([test for _, test in folds]), minlength=len(bags))
@@ -251,7 +246,7 @@ def _held_out_absence(fitted, bags, labels):
     """
     model, seen = innermost_model(fitted, bags)
     given = labels.reindex(model.classes_)
-    missed, false = (_rates(model, name, len(given.classes)) for name in DEFAULT_RATES)
+    missed_rate, false_rate = (_rates(model, name, len(given.classes)) for name in DEFAULT_RATES)
     has_rates = any(np.any(getattr(model, f"{name}_", 0.0)) for name in DEFAULT_RATES)
     if hasattr(model, "predict_instances_proba"):
         proba = model.predict_instances_proba(seen)
@@ -261,67 +256,36 @@ def _held_out_absence(fitted, bags, labels):
             bags.offsets,
             # The background is optional in every bag, and nobody could have named it.
             np.pad(given.indicator, ((0, 0), (0, n_unnamed)), constant_values=-1),
-            np.pad(missed, (0, n_unnamed)),
-            np.pad(false, (0, n_unnamed)),
+            np.pad(missed_rate, (0, n_unnamed)),
+            np.pad(false_rate, (0, n_unnamed)),
             None if given.groups is None else given.groups.widened(proba.shape[1]),
         )
     else:
-        absence = _absence_by_bag(model.predict_proba(seen), given.required, missed, false)
+        absence = _absence_by_bag(
+            model.predict_proba(seen), given.required, missed_rate, false_rate
+        )
     column_of = ColumnOfLabel(model.classes_.tolist())
     columns = [column_of[label] for label in labels.classes.tolist()]
-    return absence[:, columns], missed[columns], false[columns], has_rates
+    return absence[:, columns], missed_rate[columns], false_rate[columns], has_rates
 
 
-class LearntRates(NamedTuple):
-    """How sure held-out bags let a model be, and how often labels are wrong in them.
+def learnt_absence(
+    absence: np.ndarray, tagged: np.ndarray, missed_rate: np.ndarray, false_rate: np.ndarray
+) -> NDArray[np.float64]:
+    """Return how probable it is that classes are absent, by rates that these bags teach.
 
-    A class is there with log-odds of `slope` times those of the model, its own tag not known, plus
-    `offset`. If it is there its tag is `missed` so often; if not, it is named by mistake so often
-    as `false` says.
+    `absence` is that probability by a model that has not seen the bags, inferred with the rates
+    that are given; `tagged` says which classes the bags have as labels. All have shape (n,).
+
+    A class is there with log-odds of a slope times those of the model, its own tag not known, plus
+    an offset. If it is there, its tag is missing at one rate; if not, it is named by mistake at
+    another. These four numbers are the most likely ones, given the tags. Rates have the prior of
+    fits: as if one of ten labels had been seen to be wrong. Rates that a fit learns hold for
+    instances, and include whatever the model does not explain: by them, classes without a tag would
+    look much too probable. Here the slope and the offset take that up.
     """
-
-    slope: float
-    offset: float
-    missed: float
-    false: float
-
-    def absence(
-        self, absence: np.ndarray, tagged: np.ndarray, missed: np.ndarray, false: np.ndarray
-    ) -> NDArray[np.float64]:
-        """Return the probability that classes are absent, given their tags; see `learnt_rates`."""
-        odds = self.slope * _odds_without_tag(absence, tagged, missed, false) + self.offset
-        of_tag = np.log1p(-self.missed) - np.log(self.false)
-        of_none = np.log(self.missed) - np.log1p(-self.false)
-        return expit(-odds - np.where(tagged, of_tag, of_none))
-
-
-def learnt_rates(
-    absence: np.ndarray, tagged: np.ndarray, missed: np.ndarray, false: np.ndarray
-) -> LearntRates:
-    """Learn from held-out bags how often labels are wrong, and how sure a model may be.
-
-    Parameters
-    ----------
-    absence : ndarray of shape (n,)
-        By the model, the probability that a class is absent from a bag, given its label set.
-    tagged : ndarray of bool of shape (n,)
-        Whether the bag has the label.
-    missed, false : ndarrays of shape (n,)
-        The rates by which that was inferred.
-
-    Returns
-    -------
-    LearntRates
-        The likeliest, given the tags. Rates have the prior of fits: as if one of ten labels had
-        been seen to be wrong.
-
-    Notes
-    -----
-    Rates that are learnt in a fit hold for instances, and include whatever the model does not
-    explain: by them, classes that nobody named would look much too probable. Here the slope and the
-    offset take that up.
-    """
-    odds = _odds_without_tag(absence, tagged, missed, false)
+    absence = np.clip(absence, LEAST_ODDS, 1.0 - LEAST_ODDS)
+    odds = -logit(absence) - _evidence_of_tag(tagged, missed_rate, false_rate)
 
     def loss(parameters: np.ndarray) -> float:
         log_slope, offset, *log_odds = parameters
@@ -335,20 +299,23 @@ def learnt_rates(
 
     start = [0.0, 0.0, *(logit(rate) for rate in DEFAULT_RATES.values())]
     log_slope, offset, *log_odds = minimize(loss, start, method="L-BFGS-B").x
-    return LearntRates(float(np.exp(log_slope)), float(offset), *map(float, expit(log_odds)))
+    odds = np.exp(log_slope) * odds + offset
+    return expit(-odds - _evidence_of_tag(tagged, *expit(log_odds)))
 
 
-def _odds_without_tag(absence, tagged, missed, false):
-    """Return log-odds that classes occur, with what their own tags say taken away again."""
-    absence = np.clip(absence, LEAST_ODDS, 1.0 - LEAST_ODDS)
-    of_tag = np.where(tagged, np.log1p(-missed) - np.log(false), np.log(missed) - np.log1p(-false))
-    return -logit(absence) - of_tag
+def _evidence_of_tag(tagged, missed_rate, false_rate):
+    """Return the log-odds that a tag, or its absence, adds to those of its class."""
+    return np.where(
+        tagged,
+        np.log1p(-missed_rate) - np.log(false_rate),
+        np.log(missed_rate) - np.log1p(-false_rate),
+    )
 
 
-def _absence_by_bag(presence, tagged, missed, false):
+def _absence_by_bag(presence, tagged, missed_rate, false_rate):
     """Weigh the probability that a class occurs in a bag against the tag, each class by itself."""
-    with_class = np.where(tagged, 1.0 - missed, missed) * presence
-    without = np.where(tagged, false, 1.0 - false) * (1.0 - presence)
+    with_class = np.where(tagged, 1.0 - missed_rate, missed_rate) * presence
+    without = np.where(tagged, false_rate, 1.0 - false_rate) * (1.0 - presence)
     return without / (with_class + without)
 
 
@@ -361,15 +328,16 @@ def _rates(model, name, n_classes):
 def _most_suspicious_first(bags, labels, p_wrong):
     import pyarrow as pa
 
-    from unbag.io.writing import arrow_array
+    from unbag.tables.arrays import id_column
+    from unbag.tables.writing import arrow_array
 
     b, c = np.nonzero(~labels.optional)
     order = np.argsort(-p_wrong[b, c], kind="stable")
     b, c = b[order], c[order]
     columns = {
-        "bag": bags.ids[b],
         "class": labels.classes[c],
         "tagged": labels.required[b, c],
         "p_wrong": p_wrong[b, c],
     }
-    return pa.table({name: arrow_array(name, each, len(b)) for name, each in columns.items()})
+    arrays = {name: arrow_array(name, each, len(b)) for name, each in columns.items()}
+    return pa.table({"bag": id_column(bags.ids[b]), **arrays})

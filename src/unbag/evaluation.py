@@ -1,4 +1,4 @@
-"""How good a model is where the truth is known, beside what can be had without looking.
+"""How good a model is where the truth is known, next to what can be had without looking.
 
 Everything is a plain number, ready for JSON. `unbag evaluate` prints it, and the report shows it.
 """
@@ -29,6 +29,7 @@ NOT_MEASURES = (
 )  # fmt: skip
 #: What measures are called before people, where that says more than their name.
 MEASURE_NAMES = {
+    "held_out_hamming_loss": "hamming loss, held-out bags of the fit",
     "inductive_accuracy": "instances right",
     "transductive_accuracy": "instances right given tags",
 }
@@ -41,28 +42,6 @@ def evaluate(
     model: Any, bags: Bags, labels: LabelSets | None, truth: Truth | None
 ) -> dict[str, Any]:
     """Measure a model on instances whose labels are known, and on bags.
-
-    Parameters
-    ----------
-    model : fitted estimator or BagPipeline
-    bags : Bags
-    labels : LabelSets or None
-        What the bags contain, in the classes of the model.
-    truth : pair of ndarrays of shape (n_instances,), or None
-        Labels of instances as text, and where they are known.
-
-    Returns
-    -------
-    dict
-        ``bags`` and ``instances``, how many have labels; ``unknown_labels``, how often instances
-        have labels that the model does not know, which count as wrong; measures by name;
-        ``per_class`` and ``per_class_of_bags``, for each class ``precision``, ``recall``,
-        ``average_precision`` and ``support``, which is the number of instances, or bags, that have
-        it; and ``yardsticks``, the same measures of answers that do not look at the features:
-        ``predict_nothing`` and ``most_frequent_tags``, those of these bags. ``levels``, where the
-        model has a taxonomy with ranks: for each rank, the share of instances whose name of that
-        rank is right, as ``inductive_accuracy`` and, given tags, ``transductive_accuracy``. A
-        measure that is not defined is None.
 
     Examples
     --------
@@ -81,11 +60,19 @@ def evaluate(
         "levels": {},
     }  # fmt: skip
     yardsticks: dict[str, dict[str, float | None]] = {}
+    decision = getattr(getattr(model, "model", model), "decision_", None)
+    held_out = {} if decision is None else decision.held_out
+    # First, since a model is better on the bags that it was fitted to than on others.
+    if "hamming_loss" in held_out:
+        result["held_out_hamming_loss"] = held_out["hamming_loss"]
     if truth is not None and hasattr(model, "predict_instances"):
         result |= _of_instances(model, bags, labels, truth)
     if labels is not None:
         result |= _of_bags(model, bags, labels)
         yardsticks = _yardsticks(model.classes_, bags, labels, truth)
+        if "hamming_loss" in held_out:
+            frequent = yardsticks["most_frequent_tags"]
+            frequent["held_out_hamming_loss"] = held_out["frequent_hamming_loss"]
     return {**result, "yardsticks": yardsticks}
 
 
@@ -126,10 +113,10 @@ def _of_instances(model, bags, labels, truth):
 
 
 class Answers:
-    """What a model says of the instances with known labels, with bag labels or without.
+    """Answers of a model about the instances with known labels, with bag labels or without.
 
-    `predicted` are the likeliest classes as text; `calibration` is how far their probabilities can
-    be trusted. Of other probabilities only those are held that are worth it.
+    `predicted` are the most likely classes as text; `calibration` is how far their probabilities
+    can be trusted. Only probabilities above `LEAST_RANKED` are kept.
     """
 
     def __init__(self, model: Any, bags: Bags, labels: LabelSets | None, truth: Truth) -> None:
@@ -156,7 +143,7 @@ class Answers:
         self._proba = sparse.vstack(kept).tocsc()
 
     def accuracy_at(self, ladder: Ladder, level: str) -> float | None:
-        """Return the share of instances whose likeliest name at a level of a taxonomy is right."""
+        """Return the share of instances whose most likely name at a level is right."""
         found, columns = ladder.level_of_classes(level)
         n_classes, n_columns = len(ladder.classes), len(self.names)
         # The background, if there is one, stays a column of its own.

@@ -20,11 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from unbag._extras import require
 from unbag._files import writing
+from unbag._messages import require
 from unbag._version import __version__
 from unbag.bags import Bags
-from unbag.estimators.instances import LinearUnionClassifier, UnionClassifier
+from unbag.estimators.answers import LinearUnionClassifier, UnionClassifier
+from unbag.fitting.calibration import AS_IT_IS
 from unbag.preprocessing import BagContext, OnInstances, RBFDictionary
 
 #: What runtimes of several years read; the newest versions are refused by many.
@@ -40,7 +41,7 @@ class ExportError(ValueError):
 
 
 class _Graph:
-    """Operators in the order in which they are computed, and the constants that they need."""
+    """Operators, in the order of their computation, and the constants that they need."""
 
     def __init__(self) -> None:
         onnx = require("onnx")
@@ -110,7 +111,7 @@ def to_onnx(model: Any, *, double: bool = False) -> Any:
     classifier = _steps(model)[-1]
     graph = _Graph()
     proba = _probabilities(graph, model, graph.add("Cast", "instances", to=types.DOUBLE))
-    presence = _presence(graph, proba, len(classifier.classes_))
+    presence = _presence(graph, proba, len(classifier.classes_), classifier.presence_)
     outputs = [
         (name, graph.add("Cast", value, name=name, to=types.FLOAT), shape)
         for name, value, shape in (
@@ -210,7 +211,7 @@ def _probabilities(graph, model, X):
 
 
 def _n_columns(classifier):
-    return len(classifier.classes_) + bool(classifier._has_background)
+    return len(classifier.classes_) + bool(classifier.has_background_)
 
 
 def _metadata(model, classifier):
@@ -218,8 +219,8 @@ def _metadata(model, classifier):
     return {
         "classes": json.dumps(classifier.classes_.tolist(), ensure_ascii=False),
         "feature_names": json.dumps(None if names is None else list(names), ensure_ascii=False),
-        "background": json.dumps(bool(classifier._has_background)),
-        "threshold": json.dumps(classifier._least_probability),
+        "background": json.dumps(bool(classifier.has_background_)),
+        "threshold": json.dumps(classifier.threshold),
     }
 
 
@@ -244,13 +245,16 @@ def _listed(table: dict[str, Callable[..., str]], step: Any) -> Callable[..., st
     return table[name]
 
 
-def _presence(graph, proba, n_classes):
-    """Add one minus the product over instances of the probability of another class."""
+def _presence(graph, proba, n_classes, calibration):
+    """Add one minus the product over instances of the probability of another class, calibrated."""
     first, last = (graph.constant([place], np.int64) for place in (0, n_classes))
     named = graph.add("Slice", proba, first, last, graph.constant([1], np.int64))
     absent = graph.add("Max", graph.add("Sub", graph.constant(1.0), named), graph.constant(1e-300))
     axes = graph.constant([0], np.int64)
     total = graph.add("ReduceSum", graph.add("Log", absent), axes, keepdims=0)
+    if calibration != AS_IT_IS:
+        count = graph.add("Pow", graph.add("Neg", total), graph.constant(calibration.slope))
+        total = graph.add("Mul", count, graph.constant(-np.exp(calibration.shift)))
     return graph.add("Sub", graph.constant(1.0), graph.add("Exp", total))
 
 
@@ -258,35 +262,12 @@ def _presence(graph, proba, n_classes):
 
 
 def _on_instances(graph, step, X):
-    return _listed(_SCALERS, step.transformer_)(graph, step.transformer_, X)
-
-
-def _standard(graph, scaler, X):
+    scaler = step.transformer_
+    if type(scaler).__name__ != "StandardScaler":
+        raise ExportError(
+            f"{type(scaler).__name__} cannot be exported to ONNX; use StandardScaler."
+        )
     return graph.scaled(X, scaler.mean_ if scaler.with_mean else None, scaler.scale_)
-
-
-def _min_max(graph, scaler, X):
-    X = graph.add("Mul", X, graph.constant(scaler.scale_))
-    X = graph.add("Add", X, graph.constant(scaler.min_))
-    if not scaler.clip:
-        return X
-    return graph.add("Clip", X, *(graph.constant(end) for end in scaler.feature_range))
-
-
-def _max_abs(graph, scaler, X):
-    return graph.scaled(X, None, scaler.scale_)
-
-
-def _robust(graph, scaler, X):
-    return graph.scaled(X, scaler.center_, scaler.scale_)
-
-
-def _pca(graph, pca, X):
-    spread = np.sqrt(pca.explained_variance_) if pca.whiten else np.ones(pca.n_components_)
-    # As scikit-learn: directions without variance are left out of the division.
-    spread = np.maximum(spread, np.finfo(spread.dtype).eps) if pca.whiten else spread
-    centred = graph.scaled(X, pca.mean_, None)
-    return graph.add("MatMul", centred, graph.constant(pca.components_.T / spread))
 
 
 def _context(graph, context, X):
@@ -372,13 +353,6 @@ def _quantile_encoding(graph, edges, X):
     return graph.add("Concat", X, graph.add("Sub", doubled, graph.constant(1.0)), axis=1)
 
 
-_SCALERS = {
-    "StandardScaler": _standard,
-    "MinMaxScaler": _min_max,
-    "MaxAbsScaler": _max_abs,
-    "RobustScaler": _robust,
-    "PCA": _pca,
-}
 _TRANSFORMERS: dict[str, Callable[..., str]] = {
     OnInstances.__name__: _on_instances,
     BagContext.__name__: _context,

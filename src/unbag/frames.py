@@ -3,63 +3,54 @@
 The command line reads files in the same way. Nothing here knows a model but by its methods.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Protocol, Self, TypedDict, TypeVar
+from typing import Any, Protocol, Self, TypeVar, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from unbag._files import DataError, PathLike
+from unbag._declared import documented
+from unbag._files import DataError, PathLike, check
 from unbag._messages import argument, listed, suggestion
 from unbag._scikit_learn import available_if
-from unbag.annotations import REVIEW_SHARE, annotate, predictions
+from unbag.annotations import AnnotateOptions, AnnotateSettings, annotate, predictions
 from unbag.bags import Bags, BagsLike
-from unbag.io.annotated import annotated_frame, written_columns, written_predictions
-from unbag.io.bag_table import BagTable, Progress
-from unbag.io.roles import REMEMBERED, USUAL, Roles, check_column, check_has_columns
-from unbag.io.table import Source
+from unbag.corrections import corrected
 from unbag.labels import ColumnOfLabel, LabelSets, LabelSetsLike
-from unbag.tagging import BACKGROUND_NAME, DELIMITER, USUAL_TAGGING, Tagging
+from unbag.tables.annotated import annotated_frame, written_columns, written_predictions
+from unbag.tables.bag_table import BagTable, Progress
+from unbag.tables.extracted import (
+    are_same_networks,
+    described_network,
+    extracted_facts,
+    extraction_of,
+    network_of,
+)
+from unbag.tables.roles import (
+    REMEMBERED,
+    USUAL,
+    ColumnRoles,
+    Roles,
+    check_column,
+    check_has_columns,
+)
+from unbag.tables.table import Source
+from unbag.tagging import DELIMITER, USUAL_TAGGING, Tagging
 
 #: A frame of any kind; what comes back is of the same.
 Frame = TypeVar("Frame")
 
 
-class ColumnRoles(TypedDict, total=False):
-    """The roles of columns that a call may name, as in :class:`unbag.io.Roles`."""
-
-    bag: str | None
-    labels: str | None
-    label_columns: str | Sequence[str] | None
-    unknown: str | None
-    label_table: PathLike | None
-    features: Sequence[str] | None
-    embedding: str | None
-    known: str | ArrayLike | None
-    corrections: PathLike | None
-    ignore_known: bool
-    instance_labels: str | None
-    instance_id: str | None
-    carry: Sequence[str]
-    delimiter: str | None
-    media: str | None
-    start: str | None
-    end: str | None
-    missing_values: str | None
-    untagged: str | None
-    none: str | Sequence[str]
-    fold_case: bool | None
-    rename: Mapping[str, str] | PathLike | None
-    any_of: str | None
-    taxonomy: Any
-    roles: Roles | None
+class FrameArguments(AnnotateOptions, ColumnRoles, total=False):
+    """Arguments of `annotate_frame` by name."""
 
 
 class BagModel(Protocol):
     """The methods of a fitted model; a model has those whose promise it can keep."""
 
     roles_: dict[str, Any]
+    extraction_: dict[str, Any]
     tuning_: dict[str, Any]
 
     @property
@@ -113,36 +104,12 @@ class BagModel(Protocol):
         ...
 
     def annotate_frame(
-        self,
-        frame: Frame,
-        *,
-        bag: str | None = None,
-        labels: str | None = None,
-        label_columns: str | Sequence[str] | None = None,
-        label_table: PathLike | None = None,
-        delimiter: str | None = None,
-        untagged: str | None = None,
-        none: str | Sequence[str] = (),
-        roles: Roles | None = None,
-        ignore_labels: bool = False,
-        review_share: float = REVIEW_SHARE,
-        unknown_below: float | None = None,
-        joint: bool = False,
-        background_name: str = BACKGROUND_NAME,
-        level: str | None = None,
-        back_off: float | None = None,
+        self, frame: Frame, *, ignore_labels: bool = False, **named: Unpack[FrameArguments]
     ) -> Frame:
         """Label every instance of a frame; see `FrameAnswers.annotate_frame`."""
         ...
 
-    def predict_frame(
-        self,
-        frame: Frame,
-        *,
-        bag: str | None = None,
-        delimiter: str | None = None,
-        roles: Roles | None = None,
-    ) -> Frame:
+    def predict_frame(self, frame: Frame, **named: Unpack[ColumnRoles]) -> Frame:
         """Predict the classes of the bags of a frame; see `FrameAnswers.predict_frame`."""
         ...
 
@@ -167,33 +134,21 @@ class FrameAnswers:
     roles_ : dict
         The roles of the columns of the table that the model was fitted to, where it was fitted to
         one; they hold for tables to come.
+    extraction_ : dict
+        How the instances of that table were found and described, where `unbag.extract` did it: the
+        ``kind`` of media, and its ``settings``, with the ``network`` if there was one.
     tuning_ : dict
         How `unbag.tune` has chosen the settings, where it has.
     """
 
     roles_: dict[str, Any]
+    extraction_: dict[str, Any]
     tuning_: dict[str, Any]
 
     @available_if(lambda model: hasattr(model, "predict_instances_proba"))
+    @documented(AnnotateSettings)
     def annotate_frame(
-        self,
-        frame: Frame,
-        *,
-        bag: str | None = None,
-        labels: str | None = None,
-        label_columns: str | Sequence[str] | None = None,
-        label_table: PathLike | None = None,
-        delimiter: str | None = None,
-        untagged: str | None = None,
-        none: str | Sequence[str] = (),
-        roles: Roles | None = None,
-        ignore_labels: bool = False,
-        review_share: float = REVIEW_SHARE,
-        unknown_below: float | None = None,
-        joint: bool = False,
-        background_name: str = BACKGROUND_NAME,
-        level: str | None = None,
-        back_off: float | None = None,
+        self, frame: Frame, *, ignore_labels: bool = False, **named: Unpack[FrameArguments]
     ) -> Frame:
         """Label every instance of a frame; bag labels are used if there are any.
 
@@ -201,28 +156,14 @@ class FrameAnswers:
         ----------
         frame : pandas.DataFrame, polars.DataFrame, polars.LazyFrame or pyarrow.Table
             One row per instance, in any order; or one per bag, with lists.
-        bag, labels, label_columns, label_table, delimiter, untagged, none
-            Roles of its columns and what their blanks mean, as in :class:`unbag.io.Roles`; by
-            default those of the frame that the model was fitted to.
-        roles : Roles, optional
-            Roles of columns; what is named beside it wins.
         ignore_labels : bool, default=False
             Whether to do without bag labels, even if there are any.
-        review_share : float
-            Share of the instances to flag for review.
-        unknown_below : float, optional
-            No label where its probability is lower.
-        joint : bool, default=False
-            False for the most probable label of each instance, so that a label of the bag may be
-            that of no instance; True for the most likely labelling of the whole bag that has them
-            all.
-        background_name : str, default="background"
-            What instances of none of the classes are called; no class may be called so.
-        level : str, optional
-            A rank of the taxonomy that the model was fitted with, such as ``"genus"``: labels are
-            names of this rank.
-        back_off : float, optional
-            Labels are the lowest names of the taxonomy that have at least this probability.
+        **named
+            Roles of columns, `roles` and `corrections`, as in :func:`unbag.fit`; by default the
+            roles are those of the frame that the model was fitted to. Known labels of instances in
+            the corrections go into the column ``known_label``, if there is none. All others are
+            options of :func:`unbag.annotations.annotate`:
+        ...
 
         Returns
         -------
@@ -230,46 +171,45 @@ class FrameAnswers:
             Of the same kind, with the same rows and index, and the columns that ``unbag annotate``
             writes: ``annotation``, ``status``, ``probability``, ``second_choice``,
             ``second_probability``, ``entropy``, ``review`` and ``known_label``. They take the place
-            of those that were written before, but for ``known_label``, which people fill in.
+            of those that were written before, except ``known_label``, which people fill in.
         """
-        from unbag.io.frame import open_frame
+        from unbag.tables.frame import open_frame
 
-        given = Roles.given(
-            roles, bag=bag, labels=labels, label_columns=label_columns, label_table=label_table,
-            delimiter=delimiter, untagged=untagged, none=none,
-        )  # fmt: skip
+        columns_named: dict[str, Any] = dict(named)
+        options = {
+            name: columns_named.pop(name)
+            for name in AnnotateOptions.__annotations__
+            if name in columns_named
+        }
+        corrections = columns_named.pop("corrections", None)
+        given = Roles.given(columns_named.pop("roles", None), **columns_named)
         use_labels = not ignore_labels
+        check(
+            use_labels or corrections is None,
+            "corrections= corrects labels of bags: leave out ignore_labels=True, or corrections=.",
+        )
         source = open_frame(frame)
         wanted = roles_for_model(self, source, given, use_labels=use_labels)
         written = written_columns(source, wanted)
-        data, known = read_for_model(self, source, wanted, use_labels=use_labels)
-        answers = annotate(
-            self, data.bags, known, review_share=review_share, unknown_below=unknown_below,
-            joint=joint, background_name=background_name, level=level, back_off=back_off,
-        )  # fmt: skip
+        data, tags = read_for_model(
+            self, source, wanted, use_labels=use_labels, corrections=corrections
+        )
+        answers = annotate(self, data.bags, tags, **options)
         # The copy of the features goes before there are new columns.
         data = without_features(data)
-        return annotated_frame(data, answers.columns(), written)
+        columns = answers.columns(None if corrections is None else data.known)
+        return annotated_frame(data, columns, written)
 
-    def predict_frame(
-        self,
-        frame: Frame,
-        *,
-        bag: str | None = None,
-        delimiter: str | None = None,
-        roles: Roles | None = None,
-    ) -> Frame:
+    def predict_frame(self, frame: Frame, **named: Unpack[ColumnRoles]) -> Frame:
         """Predict which classes occur in the bags of a frame; bag labels are not looked at.
 
         Parameters
         ----------
         frame : pandas.DataFrame, polars.DataFrame, polars.LazyFrame or pyarrow.Table
             One row per instance, in any order; or one per bag, with lists.
-        bag, delimiter
-            Roles of its columns, as in :class:`unbag.io.Roles`; by default those of the frame
+        **named
+            Roles of columns and `roles`, as in :func:`unbag.fit`; by default those of the frame
             that the model was fitted to.
-        roles : Roles, optional
-            Roles of columns; what is named beside it wins.
 
         Returns
         -------
@@ -278,28 +218,34 @@ class FrameAnswers:
             writes, the same in all rows of a bag: ``predicted``, its labels, and the probability
             of each class, as ``p(wren)``.
         """
-        from unbag.io.frame import open_frame
+        from unbag.tables.frame import open_frame
 
-        given = Roles.given(roles, bag=bag, delimiter=delimiter)
+        columns_named: dict[str, Any] = dict(named)
+        given = Roles.given(columns_named.pop("roles", None), **columns_named)
         source = open_frame(frame)
         wanted = roles_for_model(self, source, given, use_labels=False)
         data, _ = read_for_model(self, source, wanted, use_labels=False)
-        answers = predictions(self, data.bags, data.roles.delimiter or DELIMITER)
+        answers = predictions(self, data.bags, data.roles.label_separator or DELIMITER)
         data = without_features(data)
         written = written_predictions(source.columns, list(answers))
         return annotated_frame(data, answers, written, per_bag=True)
 
 
 def roles_for_model(model: Any, source: Source, given: Roles, *, use_labels: bool = True) -> Roles:
-    """Put roles that somebody names over those that a model remembers, for one table.
+    """Put roles that people name over those that a model remembers, for one table.
 
-    What is named must be in the table; what is remembered need not. What was only carried through
-    when the model was fitted may have a role now. Where bag labels are not wanted, their columns
-    are carried through unread.
+    Columns that are named must be in the table; those that are remembered need not. A column that
+    was only carried through when the model was fitted may have a role now. If bag labels are not
+    wanted, their columns are carried through unread.
     """
     check_has_columns(source, given)
+    _check_network(model, source)
     # Labels that people gave were for the fit; evaluations ask for them by `known_when_fitted`.
     remembered = replace(remembered_roles(model), known=None)
+    facts = extracted_facts(source)
+    if facts is not None and facts.roles.get("bag") in source.columns:
+        # Bags may be recordings in one table, and stretches of them in another.
+        remembered = replace(remembered, bag=facts.roles["bag"])
     # In their order, and looked up at once.
     present = dict.fromkeys(source.columns)
     for role in ("labels", "unknown", "media", "start", "end"):
@@ -323,6 +269,17 @@ def roles_for_model(model: Any, source: Source, given: Roles, *, use_labels: boo
     return roles
 
 
+def _check_network(model: Any, source: Source) -> None:
+    """Raise an error if the features of a table are numbers of another network than the model's."""
+    found = extraction_of(source)
+    wanted = network_of(getattr(model, "extraction_", None))
+    check(
+        found is None or not wanted or are_same_networks(wanted, network_of(found)),
+        f"{source.path} holds numbers of {described_network(network_of(found))}, and the model was "
+        f"fitted to those of {described_network(wanted)}: extract again with that network.",
+    )
+
+
 def remembered_roles(model: Any) -> Roles:
     """Return the roles of columns that a model remembers, its features among them."""
     known: Mapping[str, Any] = getattr(model, "roles_", None) or {}
@@ -337,7 +294,7 @@ def feature_names(model: Any) -> tuple[str, ...] | None:
 
 
 def features_beside(model: Any, embedding: str | None) -> tuple[str, ...] | None:
-    """Return the columns of numbers that a model expects, but for the numbers of its vectors."""
+    """Return the columns of numbers that a model expects, except the numbers of its vectors."""
     names = feature_names(model)
     if names is None or embedding is None:
         return names
@@ -350,15 +307,19 @@ def read_for_model(
     roles: Roles,
     *,
     use_labels: bool = True,
+    corrections: PathLike | None = None,
     remedy: tuple[str, bool] = ("ignore_labels", True),
     progress: Progress | None = None,
 ) -> tuple[BagTable, LabelSets | None]:
     """Read a table, and its labels in the classes of a model; see `in_classes`.
 
-    The labels are None if the table has none, or they are not wanted.
+    The labels are None if the table has none, or they are not wanted. `corrections` are what
+    people corrected of the table: see `unbag.corrections`.
     """
     table = source.read(roles, need_labels=False, progress=progress)
     check_features(model, table)
+    if corrections is not None:
+        table = corrected(corrections, table, [str(each) for each in model.classes_])
     if table.labels is None or not use_labels:
         return table, None
     tagging = table.roles.tagging
@@ -380,10 +341,10 @@ def check_features(model: Any, table: BagTable) -> None:
 def known_when_fitted(model: Any, source: Source, roles: Roles, info: Mapping[str, Any]) -> Roles:
     """Return roles that also name the labels of instances that the model was told, if it was.
 
-    If nobody names the column, it is the one that the model remembers, or ``known_label``: but only
+    If the column is not named, it is the one that the model remembers, or ``known_label``: but only
     in a table that the model was fitted to, as far as the `info` of its file says.
     """
-    from unbag.io.annotated import known_label_column
+    from unbag.tables.annotated import known_label_column
 
     remembered = (getattr(model, "roles_", None) or {}).get("known")
     is_told = remembered is not None or info.get("known_instance_labels", 0)
@@ -399,23 +360,14 @@ def known_when_fitted(model: Any, source: Source, roles: Roles, info: Mapping[st
     return roles if column in used else replace(roles, known=column, carry=rest)
 
 
-def without_known(table: BagTable, *known: NDArray[Any] | None) -> tuple[BagTable, int]:
-    """Return a table without the truth of instances that the model was told, and their number.
-
-    Parameters
-    ----------
-    table : BagTable
-        Read by the roles of `known_when_fitted`.
-    *known : ndarray of shape (n_instances,)
-        More labels that the model was told, None where it was not.
-    """
+def without_known(table: BagTable) -> tuple[BagTable, int]:
+    """Return a table without the truth of instances that the model was told, and their number."""
     bags = table.bags
-    if bags.instance_labels is None:
-        return table, 0 if table.known is None else n_given(table.known)
+    if bags.instance_labels is None or table.known is None:
+        return table, n_given(table.known)
     truth = np.array(bags.instance_labels, dtype=object)
-    told = [each for each in (table.known, *known) if each is not None]
-    is_told = [any(label is not None for label in labels) for labels in zip(*told, strict=True)]
-    left_out = [place for place, each in enumerate(is_told) if each and truth[place] is not None]
+    told = [label is not None for label in table.known]
+    left_out = [place for place, each in enumerate(told) if each and truth[place] is not None]
     truth[left_out] = None
     bags = Bags(bags.X, bags.offsets, bags.ids, truth, bags.feature_names, bags.rows)
     return replace(table, bags=bags), len(left_out)
@@ -449,7 +401,7 @@ def in_classes(
     # By their text, as files have it; the classes of a model may be numbers.
     column_of = ColumnOfLabel(map(str, classes))
     indicator = np.zeros((len(bags), len(classes)), labels.indicator.dtype)
-    # Of bags that nobody has looked at, no class is known, whether the table has it or not.
+    # No class is known of bags that were not looked at, whether the table has it or not.
     indicator[labels.open] = -1
     for states, label in zip(labels.indicator.T, labels.classes, strict=True):
         if (column := column_of[str(label)]) >= 0:

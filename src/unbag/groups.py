@@ -1,12 +1,13 @@
 """Groups of classes that bags require: at least one instance has one of these classes.
 
 A label set names single classes. A group, such as a genus or "wren or treecreeper", says less: at
-least one instance of the bag has one of its classes, and nobody knows which.
+least one instance of the bag has one of its classes, and it is not known which.
 """
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from operator import index
 from typing import Any, Self
 
 import numpy as np
@@ -67,37 +68,26 @@ class Groups:
             ("group_offsets", len(self.members)),
         ):
             offsets = getattr(self, name)
-            if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != last:
-                raise ValueError(f"{name} of groups must run from 0 to {last}.")
-            if (np.diff(offsets) < 0).any():
-                raise ValueError(f"{name} of groups must not decrease.")
-        sizes = np.diff(self.group_offsets)
-        if (sizes == 0).any():
-            b = self._bag_of(int(np.argmin(sizes)))
+            if (
+                not len(offsets)
+                or offsets[0]
+                or offsets[-1] != last
+                or (np.diff(offsets) < 0).any()
+            ):
+                raise ValueError(f"{name} of groups must ascend from 0 to {last}.")
+        is_empty = self.sizes == 0
+        if is_empty.any():
+            b = self.bags[is_empty.argmax()]
             raise ValueError(f"bag {b} has a group without classes; leave it out.")
-        outside = (self.members < 0) | (self.members >= self.n_classes)
-        if outside.any():
-            place = int(outside.argmax())
+        group = np.repeat(np.arange(self.n_groups), self.sizes)
+        falls = np.diff(group * self.n_classes + self.members, prepend=-1) <= 0
+        wrong = falls | (self.members < 0) | (self.members >= self.n_classes)
+        if wrong.any():
+            place = int(wrong.argmax())
             raise ValueError(
-                f"groups must hold columns of y, 0 to {self.n_classes - 1}; a group of bag "
-                f"{self._bag_of(self._group_of(place))} holds {self.members[place]}."
+                f"groups must hold columns of y, 0 to {self.n_classes - 1}, in ascending order; a "
+                f"group of bag {self.bags[group[place]]} holds {self.members[place]}."
             )
-        within = np.ones(len(self.members), dtype=bool)
-        within[self.group_offsets[:-1][: len(sizes)]] = False
-        unordered = within[1:] & (np.diff(self.members) <= 0)
-        if unordered.any():
-            place = int(unordered.argmax()) + 1
-            raise ValueError(
-                f"the classes of a group must ascend; a group of bag "
-                f"{self._bag_of(self._group_of(place))} has {self.members[place - 1]} before "
-                f"{self.members[place]}. `Groups.of` puts them in order."
-            )
-
-    def _group_of(self, place: int) -> int:
-        return int(np.searchsorted(self.group_offsets, place, side="right")) - 1
-
-    def _bag_of(self, group: int) -> int:
-        return int(np.searchsorted(self.bag_offsets, group, side="right")) - 1
 
     @classmethod
     def of(cls, groups: Iterable[Collection[Collection[int]]], n_classes: int) -> Self:
@@ -110,18 +100,19 @@ class Groups:
         n_classes : int
             Number of classes.
         """
-        of_bags = list(groups)
-        try:
-            counts = np.fromiter(map(len, of_bags), np.int64, len(of_bags))
-            every = list(chain.from_iterable(of_bags))
-            sizes = np.fromiter(map(len, every), np.int64, len(every))
-            members = np.array(list(chain.from_iterable(every)))
-        except (TypeError, ValueError):
-            raise _malformed(of_bags) from None
-        if members.size and (members.ndim != 1 or members.dtype.kind not in "iu"):
-            raise _malformed(of_bags)
-        ordered = _ordered(sizes, members.astype(np.int64), n_classes)
-        return cls(offsets_of(counts), *ordered, n_classes)
+        counts, sizes, members = [], [], []
+        for b, of_bag in enumerate(groups):
+            try:
+                packed = [sorted({column_number(c) for c in group}) for group in of_bag]
+            except TypeError:
+                raise ValueError(
+                    f"groups of bag {b} must be a list of lists of columns, which are integers, "
+                    f"such as [[1, 2]]; got {of_bag!r}."
+                ) from None
+            counts.append(len(packed))
+            sizes += map(len, packed)
+            members += chain.from_iterable(packed)
+        return cls(offsets_of(counts), offsets_of(sizes), np.array(members), n_classes)
 
     @classmethod
     def none(cls, n_bags: int, n_classes: int) -> Self:
@@ -141,16 +132,13 @@ class Groups:
         Parameters
         ----------
         parts : sequence of Groups
+            At least one.
         n_classes : int
-            Number of classes, of each part.
         """
-        counts = [np.diff(part.bag_offsets) for part in parts]
-        sizes = [np.diff(part.group_offsets) for part in parts]
-        empty = np.zeros(0, np.int64)
         return cls(
-            offsets_of(np.concatenate([empty, *counts])),
-            offsets_of(np.concatenate([empty, *sizes])),
-            np.concatenate([empty, *(part.members for part in parts)]),
+            offsets_of(np.concatenate([part.per_bag for part in parts])),
+            offsets_of(np.concatenate([part.sizes for part in parts])),
+            np.concatenate([part.members for part in parts]),
             n_classes,
         )
 
@@ -170,6 +158,11 @@ class Groups:
         return np.diff(self.bag_offsets)
 
     @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of classes of each group."""
+        return np.diff(self.group_offsets)
+
+    @property
     def bags(self) -> NDArray[np.int64]:
         """The bag of each group."""
         return np.repeat(np.arange(self.n_bags), self.per_bag)
@@ -182,7 +175,7 @@ class Groups:
     def named(self) -> NDArray[np.bool_]:
         """Return, as a mask of shape (n_bags, n_classes), the classes that a group names."""
         named = np.zeros((self.n_bags, self.n_classes), dtype=bool)
-        named[np.repeat(self.bags, np.diff(self.group_offsets)), self.members] = True
+        named[np.repeat(self.bags, self.sizes), self.members] = True
         return named
 
     def chosen(self, which: NDArray[np.bool_]) -> Self:
@@ -194,12 +187,11 @@ class Groups:
         """
         if which.all():
             return self
-        sizes = np.diff(self.group_offsets)
         counts = np.bincount(self.bags[which], minlength=self.n_bags)
+        members = self.members[np.repeat(which, self.sizes)]
         return type(self)(
-            offsets_of(counts), offsets_of(sizes[which]), self.members[np.repeat(which, sizes)],
-            self.n_classes,
-        )  # fmt: skip
+            offsets_of(counts), offsets_of(self.sizes[which]), members, self.n_classes
+        )
 
     def any_of(self, labels: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return, for each group, whether a mask of its bag marks one of its classes.
@@ -208,36 +200,28 @@ class Groups:
         ----------
         labels : ndarray of bool of shape (n_bags, n_classes)
         """
-        sizes = np.diff(self.group_offsets)
         if not self.n_groups:
             return np.zeros(0, dtype=bool)
-        marked = labels[np.repeat(self.bags, sizes), self.members]
+        marked = labels[np.repeat(self.bags, self.sizes), self.members]
         return np.logical_or.reduceat(marked, self.group_offsets[:-1])
 
     def in_columns(self, columns: ArrayLike, n_classes: int) -> Self:
-        """Return the same groups of other columns; classes without a column are left out.
-
-        A group that has no class left is left out, too.
+        """Return the same groups in other columns.
 
         Parameters
         ----------
         columns : array-like of int of shape (self.n_classes,)
-            The new column of each class; -1 if it has none. Several may have one in common.
+            The new column of each class. Several may have one in common. Classes at -1 are left
+            out, as well as groups that have no class left.
         n_classes : int
             Number of new columns.
         """
         columns = np.asarray(columns)
-        return type(self).of(
-            (
-                [
-                    found
-                    for group in self[b]
-                    if (found := [int(c) for c in columns[group] if c >= 0])
-                ]
-                for b in range(self.n_bags)
-            ),
-            n_classes,
-        )
+        found = [
+            [own for group in of_bag if (own := [c for c in columns[group].tolist() if c >= 0])]
+            for of_bag in self.to_lists()
+        ]
+        return type(self).of(found, n_classes)
 
     def widened(self, n_classes: int) -> Self:
         """Return the same groups with more columns behind those of the classes.
@@ -261,65 +245,26 @@ class Groups:
             of_bag = range(self.bag_offsets[key], self.bag_offsets[key + 1])
             starts = self.group_offsets
             return [self.members[starts[g] : starts[g + 1]].tolist() for g in of_bag]
-        own = np.arange(self.n_bags)[key]
-        if not self.n_groups:
-            return type(self).none(len(own), self.n_classes)
-        groups = runs(self.bag_offsets[own], self.per_bag[own])
-        sizes = np.diff(self.group_offsets)[groups]
-        return type(self)(
-            offsets_of(self.per_bag[own]),
-            offsets_of(sizes),
-            self.members[runs(self.group_offsets[groups], sizes)],
-            self.n_classes,
-        )
+        bags = np.arange(self.n_bags)[key]
+        counts = self.per_bag[bags]
+        groups = runs(self.bag_offsets[bags], counts)
+        sizes = self.sizes[groups]
+        members = self.members[runs(self.group_offsets[groups], sizes)]
+        return type(self)(offsets_of(counts), offsets_of(sizes), members, self.n_classes)
 
     def __repr__(self) -> str:
         return f"Groups({self.n_groups} groups in {self.n_bags} bags)"
 
 
-def _ordered(sizes, members, n_classes):
-    """Put the members of each group in order, without repeats; return offsets and members."""
-    if len(members) and not 0 <= members.min() <= members.max() < n_classes:
-        # As they are: the constructor says which of them is no class.
-        return offsets_of(sizes), members
-    group = np.repeat(np.arange(len(sizes)), sizes)
-    keys = group * n_classes + members
-    if not (np.diff(keys) > 0).all():
-        # Groups are in order already, and short: a stable sort takes one pass over them.
-        keys = np.sort(keys, kind="stable")
-        is_new = np.diff(keys, prepend=-1) > 0
-        members = (keys - group * n_classes)[is_new]
-        sizes = np.bincount(group[is_new], minlength=len(sizes))
-    return offsets_of(sizes), members
-
-
-def _malformed(of_bags):
-    """Return an error that names the first bag whose groups are no lists of integers."""
-    for b, groups in enumerate(of_bags):
-        try:
-            lists = [list(group) for group in groups]
-        except TypeError:
-            return ValueError(
-                f"groups of bag {b} must be a list of lists of columns, such as [[1, 2]]; got "
-                f"{groups!r}."
-            )
-        for group in lists:
-            if not all(isinstance(c, int | np.integer) and not isinstance(c, bool) for c in group):
-                return ValueError(
-                    f"groups must hold columns of y as integers; a group of bag {b} holds "
-                    f"{group!r}."
-                )
-    return ValueError("groups must have, for each bag, a list of lists of columns.")
+def column_number(column: Any) -> int:
+    """Return a column as an integer; anything else, such as a truth value, is a TypeError."""
+    if isinstance(column, bool):
+        raise TypeError(column)
+    return index(column)
 
 
 def runs(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the positions of several runs, one after the other.
-
-    Examples
-    --------
-    >>> runs(np.array([5, 0]), np.array([2, 3])).tolist()
-    [5, 6, 0, 1, 2]
-    """
+    """Return the positions of several runs, one after the other."""
     ends = np.cumsum(sizes)
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + sizes, sizes)
 
@@ -327,7 +272,7 @@ def runs(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int6
 def checked_groups(
     groups: Groups | Iterable[Collection[Collection[int]]] | None, n_bags: int, n_classes: int
 ) -> Groups | None:
-    """Return groups as `Groups` that fit so many bags and classes; None if there is no group."""
+    """Return groups as `Groups` that fit so many bags and classes; None without any."""
     if groups is None:
         return None
     if isinstance(groups, Groups):

@@ -1,4 +1,4 @@
-"""Label sets: which classes are present in a bag, which are absent, and which nobody knows.
+"""Label sets: which classes are present in a bag, which are absent, and which are unknown.
 
 A present class is *required*: at least one instance has it. An unknown class is *optional*:
 instances may have it. An absent class is *forbidden*: no instance has it.
@@ -15,23 +15,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from unbag._messages import argument, listed, shortened
-from unbag._warnings import warn_caller
+from unbag._messages import argument, counted, listed, shortened, warn_caller
 from unbag.bags import Position, Selection, bag_key, value_array
 from unbag.groups import Groups, checked_groups
 from unbag.tagging import (
     ANY_LABEL,
-    ANY_OF,
     DELIMITER,
     EVERY_LABEL,
-    UNKNOWN_MARK,
-    WORDS_FOR_NONE,
-    WORDS_FOR_UNKNOWN,
     AnyOf,
     Spellings,
     Tagging,
     Unknown,
     is_blank,
+    is_word_for_none,
     label_of,
     labels_of,
     normal_spelling,
@@ -54,10 +50,10 @@ class LabelSets:
     classes : array-like of shape (n_classes,), optional
         The classes of the columns: distinct strings, or distinct numbers; by default 0, 1, 2, ...
     open : array-like of bool of shape (n_bags,), optional
-        Where classes besides these are unknown rather than absent, as in a bag that nobody has
+        Where classes besides these are unknown rather than absent, as in a bag that no one has
         looked at; by default nowhere.
     groups : list of lists of lists of int, or Groups, optional
-        For each bag, groups of classes of which at least one is present, each as a list of columns.
+        For each bag, groups of classes, each as a list of columns: at least one of them is present.
         A class of a group that is absent by the indicator is unknown.
 
     Attributes
@@ -153,7 +149,7 @@ class LabelSets:
             strings or all numbers, where ``Unknown(label)`` marks an unknown one, and
             ``AnyOf("owl", "hawk")`` says that at least one of these is present; or an indicator
             of 1, 0 and -1 (unknown): a 2-D array, a sparse matrix, or a pandas, polars or pyarrow
-            table with one column per class, where an empty cell is unknown, too. Nested lists are
+            table with one column per class, where an empty cell is also unknown. Nested lists are
             collections of labels, never an indicator: wrap that in ``np.array``. Strings that
             differ in spaces around them, or in how Unicode composes a letter, are one label. An
             empty collection has no labels; None, NaN and "" in its place are a blank.
@@ -163,7 +159,7 @@ class LabelSets:
             that no bag has is kept. Array and sparse columns are taken to be in this order
             already; everything else is aligned by name.
         untagged : {"refuse", "unknown", "absent"}, optional
-            What a blank means: nobody looked, and every label is unknown; or somebody looked and
+            Meaning of a blank: no one looked, and every label is unknown; or someone looked and
             found none, and every label is absent. By default it is an error.
         none : str or list of str
             Words that mean that a bag has none of the labels, such as ``"none"``.
@@ -172,16 +168,12 @@ class LabelSets:
         rename : dict of str to str, optional
             New names of labels, by their old ones.
         any_of : str, optional
-            What is written between labels of which at least one is meant: with ``"/"``,
+            The text between labels if at least one of them is meant: with ``"/"``,
             ``owl/hawk`` is ``AnyOf("owl", "hawk")``. A label that holds it is not divided if it is
             one of the `classes`; without these, if none of its parts is a label by itself.
         taxonomy : str, path, list of (child, parent, rank), dict of child to parent, optional
             Names of groups: a label that is a parent means any class below it. See
             `unbag.taxonomy`.
-
-        Returns
-        -------
-        LabelSets
 
         Examples
         --------
@@ -217,6 +209,11 @@ class LabelSets:
             if given.ndim == 2:
                 return cls(given, classes)
             given = given.tolist()
+        if isinstance(given, Mapping):
+            raise ValueError(
+                "Label sets by the ids of bags can be read together with the bags only: pass them "
+                "to fit or annotate, or give list(y.values()) if they are in the order of the bags."
+            )
         if isinstance(given, str) or not hasattr(given, "__iter__"):
             raise ValueError(
                 f"Label sets are a list of sets or an indicator matrix, not {given!r}."
@@ -245,8 +242,7 @@ class LabelSets:
             By default the sorted labels of all sets.
         """
         is_open = np.array([EVERY_LABEL in labels for labels in sets], dtype=bool)
-        if is_open.any():
-            sets = [set(labels) - {EVERY_LABEL} for labels in sets]
+        sets = [set(labels) - {EVERY_LABEL} for labels in sets] if is_open.any() else sets
         members = list(chain.from_iterable(sets))
         sizes = np.array([len(labels) for labels in sets], dtype=np.intp)
         bag_of_member = np.repeat(np.arange(len(sets)), sizes)
@@ -277,57 +273,15 @@ class LabelSets:
             )
         cells = np.zeros((len(sets), 2 * len(names)), dtype=bool)
         cells[bag_of_member, columns] = True
-        required, optional = cells[:, : len(names)], cells[:, len(names) :]
-        optional[is_open] |= ~required[is_open]
-        found = cls.from_masks(required, optional, classes, is_open)
-        return found if groups is None else cls(found.indicator, found.classes, is_open, groups)
-
-    @classmethod
-    def from_masks(
-        cls,
-        required: ArrayLike,
-        optional: ArrayLike,
-        classes: ArrayLike | None = None,
-        open: ArrayLike | None = None,
-    ) -> Self:
-        """Build label sets from what bags must have and what they may have.
-
-        Parameters
-        ----------
-        required : array-like of bool of shape (n_bags, n_classes)
-            True where the class is present in the bag.
-        optional : array-like of bool of shape (n_bags, n_classes)
-            True where it is unknown whether the class is present; nowhere together with
-            `required`.
-        classes : array-like of shape (n_classes,), optional
-            The classes of the columns; by default 0, 1, 2, ...
-        open : array-like of bool of shape (n_bags,), optional
-            Where classes besides these are unknown; by default nowhere.
-
-        Returns
-        -------
-        LabelSets
-
-        Examples
-        --------
-        >>> LabelSets.from_masks([[True, False]], [[False, True]]).indicator
-        array([[ 1, -1]], dtype=int8)
-        """
-        required, optional = np.asarray(required, dtype=bool), np.asarray(optional, dtype=bool)
-        if required.shape != optional.shape:
-            raise ValueError(
-                f"required has shape {required.shape} but optional has {optional.shape}: give "
-                "both one row per bag and one column per class."
-            )
-        labels = cls(required.astype(np.int8) - optional, classes, open)
-        both = np.argwhere(required & optional)
-        if both.size:
+        required, optional = np.hsplit(cells, 2)
+        if (both := np.argwhere(required & optional)).size:
             bag, column = both[0]
             raise ValueError(
-                f"Bag {bag} has the class {labels.classes[column]} both as present and as unknown: "
-                "decide for one."
+                f"Bag {bag} has the class {names[column]!r} both as present and as unknown: decide "
+                "for one."
             )
-        return labels
+        optional[is_open] |= ~required[is_open]
+        return cls(required.astype(np.int8) - optional, classes, is_open, groups)
 
     @property
     def required(self) -> NDArray[np.bool_]:
@@ -421,20 +375,18 @@ class LabelSets:
                 sets[bag] |= {AnyOf(*self.classes[group].tolist()) for group in self.groups[bag]}
         return sets
 
-    def to_cells(self, delimiter: str = DELIMITER, any_of: str = ANY_OF) -> list[str]:
+    def to_cells(self, label_separator: str = DELIMITER) -> list[str]:
         """Write each bag's labels as a cell of a table, which is never blank.
 
         Parameters
         ----------
-        delimiter : str, default="|"
-        any_of : str, default="/"
-            What is written between the labels of a group.
+        label_separator : str, default="|"
 
         Returns
         -------
         list of str
             Such as ``wren|?owl``; ``(none)`` for a bag without labels, and ``(unknown)`` for one
-            that nobody has looked at.
+            that was not looked at.
 
         Examples
         --------
@@ -449,7 +401,7 @@ class LabelSets:
         cells = []
         for labels, any_other in zip(self.to_sets(), is_any.tolist(), strict=True):
             written = labels - implied | {EVERY_LABEL} if any_other else labels
-            cells.append(write_cell(written, delimiter, any_of))
+            cells.append(write_cell(written, label_separator))
         return cells
 
     def reindex(self, classes: ArrayLike) -> Self:
@@ -462,10 +414,6 @@ class LabelSets:
             and unknown in those that are `open`; one that is left out must not be present in any,
             while its unknowns are dropped.
 
-        Returns
-        -------
-        LabelSets
-
         Examples
         --------
         >>> labels = LabelSets([[1, 0], [1, 0]], classes=["robin", "wren"])
@@ -475,33 +423,20 @@ class LabelSets:
         """
         classes = _class_array(classes)
         column_of = ColumnOfLabel(classes.tolist())
-        aligned = np.zeros((len(self), classes.size), dtype=np.int8)
-        is_new = np.ones(classes.size, dtype=bool)
-        for label, states in zip(self.classes.tolist(), self.indicator.T, strict=True):
-            column = column_of[label]
-            if column >= 0:
-                # Two spellings of one class may come together: what one of them says is known.
-                others = aligned[:, column]
-                present = (states == 1) | (others == 1)
-                aligned[:, column] = np.where(present, 1, np.minimum(states, others))
-                is_new[column] = False
-            elif (states == 1).any():
-                raise ValueError(
-                    f"Class {label!r} is present in bag {np.argmax(states == 1)} but left out of "
-                    "the new classes: add it there."
-                )
+        columns = [column_of[label] for label in self.classes.tolist()]
+        for c in np.flatnonzero(np.array(columns, int) < 0):
+            lost = (
+                f"Class {self.classes.tolist()[c]!r}",
+                "but left out of the new classes: add it there.",
+            )
+            if (is_present := self.indicator[:, c] == 1).any():
+                raise ValueError(f"{lost[0]} is present in bag {is_present.argmax()} {lost[1]}")
+            if self.groups is not None and c in self.groups.members:
+                raise ValueError(f"{lost[0]} is in a group of a bag {lost[1]}")
+        aligned = in_columns(self.indicator, columns, classes.size)
+        is_new = ~np.isin(np.arange(classes.size), columns)
         aligned[np.ix_(self.open, is_new)] = -1
-        groups = self.groups
-        if groups is not None:
-            columns = [column_of[label] for label in self.classes.tolist()]
-            left_out = [c for c, column in enumerate(columns) if column < 0]
-            if np.isin(groups.members, left_out).any():
-                lost = groups.members[np.isin(groups.members, left_out)][0]
-                raise ValueError(
-                    f"Class {self.classes.tolist()[lost]!r} is in a group of a bag but left out of "
-                    "the new classes: add it there."
-                )
-            groups = groups.in_columns(columns, classes.size)
+        groups = None if self.groups is None else self.groups.in_columns(columns, classes.size)
         return type(self)(aligned, classes, self.open, groups)
 
     def renamed(self, names: Sequence[Any]) -> "LabelSets":
@@ -526,15 +461,10 @@ class LabelSets:
         if list(names) == self.classes.tolist():
             return self
         classes = list(dict.fromkeys(names))
-        joined = np.zeros((len(self), len(classes)), dtype=np.int8)
-        for name, states in zip(names, self.indicator.T, strict=True):
-            others = joined[:, classes.index(name)]
-            is_present = (states == 1) | (others == 1)
-            joined[:, classes.index(name)] = np.where(is_present, 1, np.minimum(states, others))
-        groups = self.groups
-        if groups is not None:
-            groups = groups.in_columns([classes.index(name) for name in names], len(classes))
-        return LabelSets(joined, classes, self.open, groups)
+        columns = [classes.index(name) for name in names]
+        indicator = in_columns(self.indicator, columns, len(classes))
+        groups = None if self.groups is None else self.groups.in_columns(columns, len(classes))
+        return LabelSets(indicator, classes, self.open, groups)
 
     def with_groups_of(self, tagging: Tagging, classes: ArrayLike | None = None) -> "LabelSets":
         """Turn classes that stand for groups, as ``owl/hawk`` or a genus, into groups.
@@ -546,12 +476,8 @@ class LabelSets:
         classes : array-like of shape (n_classes,), optional
             Those of a model. A group that has a member besides is not required, since it may have
             been that one: its other members are unknown. Without classes, the members of
-            ``owl/hawk`` are classes, whether or not they are labels by themselves; and so are names
-            of a taxonomy that have no class below them. Both are warned of.
-
-        Returns
-        -------
-        LabelSets
+            ``owl/hawk`` are classes, whether or not they are labels by themselves; as well as
+            names of a taxonomy that have no class below them. Both are warned of.
 
         Examples
         --------
@@ -574,27 +500,23 @@ class LabelSets:
         found = [*kept, *sorted(added)]
         found = sorted(found) if names == sorted(names) else found
         column_of = {name: column for column, name in enumerate(found)}
-        indicator = np.zeros((len(self), len(found)), np.int8)
-        indicator[:, [column_of[name] for name in kept]] = self.indicator[
-            :, [c for c, name in enumerate(names) if name not in groups]
-        ]
+        columns = np.array([column_of.get(name, -1) for name in names])
+        indicator = in_columns(self.indicator, columns, len(found))
         for name in added:
             indicator[self.open, column_of[name]] = -1
-        lists = [[] for _ in range(len(self))]
-        if self.groups is not None:
-            lists = [
-                [[column_of[names[c]] for c in group] for group in of_bag if all(
-                    names[c] in column_of for c in group)]
-                for of_bag in self.groups.to_lists()
-            ]  # fmt: skip
+        before = Groups.none(*self.shape) if self.groups is None else self.groups
+        lists = [
+            [columns[group].tolist() for group in of_bag if (columns[group] >= 0).all()]
+            for of_bag in before.to_lists()
+        ]
         for name, members in groups.items():
             states = self.indicator[:, names.index(name)]
-            columns = [column_of[each] for each in members]
+            of_members = [column_of[each] for each in members]
             is_whole = given is None or name not in others
             for bag in (states == 1).nonzero()[0].tolist() if is_whole else ():
-                lists[bag].append(columns)
+                lists[bag].append(of_members)
             unknown = (states == -1) if is_whole else (states != 0)
-            of_bags = np.ix_(unknown, columns)
+            of_bags = np.ix_(unknown, of_members)
             indicator[of_bags] = np.where(indicator[of_bags] == 1, 1, -1)
         return LabelSets(indicator, found, self.open, lists)
 
@@ -625,19 +547,16 @@ class LabelSets:
             word = classes[int(np.flatnonzero(is_none & self.required[bag])[0])]
             raise ValueError(
                 f"Bag {bag if ids is None else ids[bag]} has {word!r}, which means that there is "
-                "no label, beside a label: decide for one."
+                "no label, next to a label: decide for one."
             )
-        kept = ~(is_none | is_any)
-        indicator = self.indicator[:, kept].copy()
+        names = {label: tagging.name(label) for label in self.classes[~(is_none | is_any)].tolist()}
+        found = list(dict.fromkeys(names.values()))
+        columns = [found.index(names[label]) if label in names else -1 for label in classes]
+        indicator = in_columns(self.indicator, columns, len(found))
         indicator[has_none] = 0
         indicator[has_any] = np.where(indicator[has_any] == 1, 1, -1)
-        groups = self.groups
-        if groups is not None:
-            columns = np.where(kept, np.cumsum(kept) - 1, -1)
-            groups = groups.in_columns(columns, int(kept.sum()))
-        is_open = (self.open & ~has_none) | has_any
-        labels = LabelSets(indicator, self.classes[kept], is_open, groups)
-        return labels.renamed([tagging.name(label) for label in self.classes[kept].tolist()])
+        groups = None if self.groups is None else self.groups.in_columns(columns, len(found))
+        return LabelSets(indicator, found, (self.open & ~has_none) | has_any, groups)
 
     @classmethod
     def stacked(cls, parts: "Sequence[LabelSets]", classes: ArrayLike) -> Self:
@@ -647,7 +566,6 @@ class LabelSets:
         ----------
         parts : sequence of LabelSets
         classes : array-like of shape (n_classes,)
-            Those of all parts.
         """
         aligned = [part.reindex(classes) for part in parts]
         indicator = np.concatenate([part.indicator for part in aligned])
@@ -687,31 +605,29 @@ class LabelSets:
         return f"LabelSets({len(self)} bags, {self.classes.size} classes{groups})"
 
 
+def in_columns(
+    indicator: NDArray[np.int8], columns: Iterable[int], n_classes: int
+) -> NDArray[np.int8]:
+    """Return an indicator whose columns are moved; those at -1 are left out.
+
+    Where several come together, a class is present if one of them is; else unknown, if one is.
+    """
+    # Ranks: 0 for absent, 1 for unknown, 2 for present.
+    ranks = np.where(indicator == 1, 2, -indicator)
+    moved = np.zeros((len(indicator), n_classes), np.int8)
+    for c, column in enumerate(columns):
+        if column >= 0:
+            moved[:, column] = np.maximum(moved[:, column], ranks[:, c])
+    return np.where(moved == 2, 1, -moved).astype(np.int8)
+
+
 # What is read as label sets: collections of labels, an indicator, a table; or, by estimators, one
 # label per bag.
 LabelSetsLike: TypeAlias = LabelSets | ArrayLike | Iterable[Collection[object]] | Any
 
 
 def digest_of(labels: LabelSets | None, known: Iterable[Any] | None = None) -> str:
-    """Return a short text that is another one where label sets or known labels are others.
-
-    Parameters
-    ----------
-    labels : LabelSets or None
-    known : iterable, optional
-        Known labels of instances; None where a label is not known.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> digest_of(LabelSets([[1, 0]])) == digest_of(LabelSets([[1, 0]]))
-    True
-    >>> digest_of(LabelSets([[1, 0]])) == digest_of(LabelSets([[1, -1]]))
-    False
-    """
+    """Return a short text that is another one where label sets or known labels are others."""
     found = hashlib.sha256()
     if labels is not None:
         found.update(repr((labels.shape, labels.classes.tolist())).encode(errors="replace"))
@@ -743,19 +659,7 @@ def _read_table(table):
 class ColumnOfLabel(dict[Any, int]):
     """Find the column of a label's class; -1 where there is none.
 
-    A class that is spelt exactly like the label comes first, since models of old may know
-    spellings apart; otherwise their normal spellings count.
-
-    Parameters
-    ----------
-    classes : iterable of str or number
-        In the order of their columns.
-
-    Examples
-    --------
-    >>> column_of = ColumnOfLabel(["wren", "owl "])
-    >>> column_of["owl"], column_of[" wren"], column_of["tit"]
-    (1, 0, -1)
+    A class that is spelt exactly like the label comes first; then normal spellings count.
     """
 
     def __init__(self, classes: Iterable[Any]) -> None:
@@ -832,8 +736,8 @@ def _group_columns(sets, column_of):
                 if columns[0] < 0:
                     strange = next(each for each in member.labels if column_of[each] < 0)
                     raise ValueError(
-                        f"Bag {bag} has {member!r}, of which {strange!r} is not among the classes: "
-                        "add it there, or take it out of the bag."
+                        f"Bag {bag} has {member!r}, whose label {strange!r} is not among the "
+                        "classes: add it there, or take it out of the bag."
                     )
                 of_bag.append(columns)
         found.append(sorted(of_bag))
@@ -841,27 +745,23 @@ def _group_columns(sets, column_of):
 
 
 def _warn_of_others(tagging, groups, others, classes):
-    """Warn of members of groups that are no class."""
+    """Warn of members of groups that are not classes."""
     for name, strange in others.items():
         if name not in groups:
             continue
-        is_one = len(strange) == 1
-        n_others = "a member that is" if is_one else f"{len(strange)} members that are"
         if classes is not None:
-            n_others += " no class of the model" if is_one else " no classes of the model"
-        else:
-            n_others += " no label by itself" if is_one else " no labels by themselves"
-        names = listed(map(shortened, strange))
-        if classes is not None:
+            lack = "are not classes of the model"
             effect = (
-                f"it may have been {'that one' if is_one else 'one of these'}: the group is not "
-                "required, and its classes are taken as unknown"
+                "it may have been one of these: the group is not required, and its classes are "
+                "taken as unknown"
             )
-        elif tagging.any_of is not None and tagging.any_of in name:
-            effect = "it is a class that no bag is known to have"
         else:
-            effect = "it is left out; add a child 'other' to stand for what no bag is tagged with"
-        warn_caller(f"{shortened(name)} has {n_others} ({names}): {effect}.")
+            lack = "no bag has as labels by themselves"
+            effect = "they are left out; add a child 'other' to stand for them"
+            if tagging.any_of is not None and tagging.any_of in name:
+                effect = "they become classes that no bag is known to have"
+        shown = listed(map(shortened, strange))
+        warn_caller(f"{shortened(name)} has members that {lack} ({shown}): {effect}.")
 
 
 def _class_array(classes):
@@ -870,15 +770,16 @@ def _class_array(classes):
     for label in labels:
         if not _is_label(label) or isinstance(label, str) != isinstance(labels[0], str):
             raise ValueError(
-                f"{label!r} cannot be a class beside {labels[0]!r}: classes are all strings or "
-                "all numbers."
+                f"{label!r} cannot be a class as well as {labels[0]!r}: classes are all strings "
+                "or all numbers."
             )
-    for label in labels:
-        if isinstance(label, str) and not _is_text(label):
+        try:
+            str(label).encode()
+        except UnicodeEncodeError:
             raise ValueError(
                 f"The class {label!r} holds half a character (a lone surrogate), which no file can "
                 "hold: correct its spelling."
-            )
+            ) from None
     if len(set(labels)) < len(labels):
         times = Counter(labels)
         repeated = next(label for label in labels if times[label] > 1)
@@ -886,76 +787,36 @@ def _class_array(classes):
     return value_array(labels)
 
 
-def _is_text(label):
-    """Return whether a label can be written in UTF-8."""
-    try:
-        label.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 # Names of classes that look wrong.
 
 
 def bags_per_class(labels: LabelSets) -> dict[str, int]:
-    """Return in how many bags each class is known to be present, by its name.
-
-    Parameters
-    ----------
-    labels : LabelSets
-
-    Examples
-    --------
-    >>> bags_per_class(LabelSets([[1, 0], [1, -1]], ["owl", "wren"]))
-    {'owl': 2, 'wren': 0}
-    """
+    """Return in how many bags each class is known to be present, by its name."""
     counts = labels.required.sum(axis=0).tolist()
     return dict(zip(map(str, labels.classes.tolist()), counts, strict=True))
 
 
 def doubtful_names(labels: LabelSets) -> list[str]:
-    """Return sentences about classes whose names look like one, or like no class at all.
-
-    Parameters
-    ----------
-    labels : LabelSets
-
-    Examples
-    --------
-    >>> doubtful_names(LabelSets([[1, 0], [0, 1]], ["Owl", "owl"]))[0][:58]
-    'Owl (1 bag) and owl (1 bag) differ in case or accents only'
-    """
+    """Return sentences about classes whose names look like one, or like no class at all."""
     counts = bags_per_class(labels)
-
-    def counted(name):
-        return f"{name} ({counts[name]:,} {'bag' if counts[name] == 1 else 'bags'})"
-
+    sizes = {name: f"({counted(n, 'bag')})" for name, n in counts.items()}
     found = []
     for names in twins(counts):
         usual = max(names, key=lambda name: (counts[name], name))
-        others = {name: usual for name in names if name != usual}
-        folds = len({name.lower() for name in names}) == 1
-        remedies = [argument("fold_case", True)] if folds else []
-        remedies.append(argument("rename", others))
+        remedies = [argument("rename", {name: usual for name in names if name != usual})]
+        if len({name.lower() for name in names}) == 1:
+            remedies.insert(0, argument("fold_case", True))
         found.append(
-            f"{' and '.join(map(counted, names))} differ in case or accents only: if they are one "
-            f"class, use {' or '.join(remedies)}"
+            f"{' and '.join(f'{name} {sizes[name]}' for name in names)} differ in case or accents "
+            f"only: if they are one class, use {' or '.join(remedies)}"
         )
-    for name in counts:
-        word = normal_spelling(name).casefold()
-        if word in WORDS_FOR_NONE | WORDS_FOR_UNKNOWN:
+    for name, size in sizes.items():
+        if is_word_for_none(name):
             unknown = argument("rename", {name: ANY_LABEL})
             found.append(
-                f"{name!r} {counted(name).removeprefix(name).strip()} is read as a class like "
-                f"others: if it means that a bag has none of them, use {argument('none', name)}; "
-                f"if it means that nobody knows, {unknown}"
-            )
-        elif name.endswith(UNKNOWN_MARK):
-            stem = name.rstrip(UNKNOWN_MARK).rstrip()
-            found.append(
-                f"{name!r} {counted(name).removeprefix(name).strip()} is read as a class of its "
-                f"own: if it means that {stem} may be there or not, write {UNKNOWN_MARK + stem!r}"
+                f"{name!r} {size} is read as a class like others: if it means that a bag has none "
+                f"of them, use {argument('none', name)}; if it means that its labels are unknown, "
+                f"use {unknown}"
             )
         elif name[:1] in ("[", "{") and any(quote in name for quote in "'\""):
             found.append(
@@ -967,17 +828,62 @@ def doubtful_names(labels: LabelSets) -> list[str]:
 
 #: A class in fewer bags can hardly be learnt.
 FEW_BAGS = 3
+#: The share of bags from which on a class is in nearly all of them.
+NEARLY_ALL = 0.95
 
 
 def rare_classes(labels: LabelSets) -> str | None:
-    """Return a sentence about classes that can hardly be learnt; None if there are none.
-
-    Parameters
-    ----------
-    labels : LabelSets
-    """
+    """Return a sentence about classes that can hardly be learnt; None if there are none."""
     rare = [f"{name} ({n})" for name, n in bags_per_class(labels).items() if n < FEW_BAGS]
     if not rare:
         return None
     verb = "class is" if len(rare) == 1 else "classes are"
     return f"{len(rare)} {verb} in fewer than three bags, and can hardly be learnt: {listed(rare)}"
+
+
+def hard_to_tell(labels: LabelSets) -> list[str]:
+    """Return sentences about classes that label sets can hardly distinguish.
+
+    Examples
+    --------
+    >>> hard_to_tell(LabelSets([[1, 1, 0]] * 3 + [[0, 0, 1]], ["owl", "wren", "jay"]))[0][:60]
+    'owl, wren: always together in bags, so tags cannot tell whic'
+    """
+    remedy = f"use smaller bags, or give the labels of some instances by {argument('known')}"
+    present, names = labels.indicator == 1, list(map(str, labels.classes.tolist()))
+    shares = present.sum(axis=0) / np.maximum((labels.indicator != -1).sum(axis=0), 1)
+    everywhere = [f"{names[c]} ({shares[c]:.0%})" for c in np.flatnonzero(shares >= NEARLY_ALL)]
+    found = []
+    if everywhere and len(names) > 1:
+        found.append(
+            f"{listed(everywhere)}: in nearly every bag, so tags hardly tell which of its "
+            f"instances these are; {remedy}"
+        )
+    alike: dict[bytes, list[str]] = {}
+    for c in np.flatnonzero((present.sum(axis=0) >= FEW_BAGS) & (shares < NEARLY_ALL)):
+        alike.setdefault(labels.indicator[:, c].tobytes(), []).append(names[c])
+    return found + [
+        f"{listed(together)}: always together in bags, so tags cannot tell which instance has "
+        f"which of them; {remedy}"
+        for together in alike.values()
+        if len(together) > 1
+    ]
+
+
+def without_contrast(labels: LabelSets) -> str | None:
+    """Return a sentence where label sets alone teach nothing: all are the same; else None."""
+    known = labels[~(labels.optional.all(axis=1) & ~labels.is_tagged)]
+    if not len(known) or (known.indicator != known.indicator[0]).any():
+        return None
+    groups = [] if known.groups is None else known.groups.to_lists()
+    if any(sorted(map(sorted, each)) != sorted(map(sorted, groups[0])) for each in groups):
+        return None
+    names = listed(sorted({str(each) for member in known[0] for each in labels_of(member)}))
+    which = " with known labels" if len(known) < len(labels) else ""
+    same = f"all {len(known):,} bags{which} have the same labels"
+    if len(known) == 1:
+        same = f"there is one bag{which}"
+    return (
+        f"{same} ({names}), and nothing can be learnt from that: add bags that lack some of these "
+        f"labels, or give the labels of some instances by {argument('known')}"
+    )

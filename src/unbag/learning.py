@@ -8,42 +8,49 @@ without the truth that a table may carry, their labels, and labels of instances 
 import logging
 import os
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import clone
 
-from unbag._extras import require
+from unbag._declared import documented
 from unbag._files import PathLike, check, refuse
-from unbag._messages import argument, listed, shortened
-from unbag._warnings import warn_caller
+from unbag._messages import argument, listed, suggestion, warn_caller
 from unbag.bags import Bags
+from unbag.corrections import corrected, not_tagged
 from unbag.estimators import ORLogisticRegression
 from unbag.estimators.contract import BagClassifier
-from unbag.fitting import Rate
-from unbag.frames import ColumnRoles
-from unbag.io.bag_table import BagTable, Progress
-from unbag.io.extracted import left_out
-from unbag.io.roles import (
+from unbag.labels import (
+    LabelSets,
+    LabelSetsLike,
+    doubtful_names,
+    hard_to_tell,
+    rare_classes,
+    without_contrast,
+)
+from unbag.model_selection import read_label_sets
+from unbag.pipeline import BagPipeline
+from unbag.preprocessing import BagContext
+from unbag.settings import SETTINGS, FitArguments, ModelArguments, Settings
+from unbag.tables.answers import corrected_tags
+from unbag.tables.bag_table import BagTable, Progress
+from unbag.tables.extracted import extraction_of, left_out
+from unbag.tables.roles import (
     KNOWN_LABEL,
     NOT_LEARNT_FROM,
     OF_LABELS,
     USUAL,
+    ColumnRoles,
     Roles,
     check_has_columns,
 )
-from unbag.io.table import Source, open_source
-from unbag.labels import LabelSets, LabelSetsLike, doubtful_names, rare_classes
-from unbag.model_selection.folds import read_label_sets
-from unbag.pipeline import BagPipeline, bag_pipeline
-from unbag.preprocessing import BagContext
-from unbag.tagging import Tagging, is_missing, warn_of_unused_names
+from unbag.tables.table import Source, open_source
+from unbag.tagging import DELIMITER, Tagging, is_missing, is_word_for_none, warn_of_unused_names
 from unbag.validation import as_labels
 
 if TYPE_CHECKING:
@@ -51,12 +58,6 @@ if TYPE_CHECKING:
 
 #: Tables of fewer bags are examples.
 A_FEW_BAGS = 20
-#: Models that have a name.
-NAMES = ("linear", "network", "auto")
-# Settings that a given model has itself, and those that networks do not have.
-OF_NAMED_MODELS = ("alpha", "background", "background_cost", "missed", "false", "max_iter")
-OF_LINEAR_MODELS = ("alpha", "context", "kernel", "dictionary")
-
 #: The least probability at which a model teaches a label to one with context.
 SURE = 0.9
 
@@ -64,117 +65,12 @@ logger: logging.Logger = logging.getLogger(__name__)
 Estimator = TypeVar("Estimator", bound=BagClassifier | BagPipeline)
 
 
-# Settings.
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Which model is fitted, and how: see `fit`.
-
-    A setting that the model does not have is an error.
-
-    Examples
-    --------
-    >>> Settings(alpha=0.1).unfitted()
-    ORLogisticRegression(alpha=0.1, background='auto')
-    >>> Settings(alpha=0.1, max_iter=20).chosen()
-    {'alpha': 0.1, 'max_iter': 20}
-    """
-
-    model: Any = "linear"
-    alpha: float = 1.0
-    background: bool | Literal["auto"] = "auto"
-    background_cost: float | None = None
-    missed: Rate = 0.0
-    false: Rate = 0.0
-    context: float = 0.0
-    kernel: float | None = None
-    dictionary: int = 600
-    max_iter: int | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.model, str):
-            where = "the model that fit builds: where a model is given, set it there"
-            self._refuse(OF_NAMED_MODELS, where)
-            if not hasattr(self.model, "get_params") or isinstance(self.model, type):
-                raise ValueError(
-                    f"model must be a model of this library, such as unbag.ORLogisticRegression() "
-                    f"or unbag.torch.ORNetwork(), not {shortened(self.model)}."
-                )
-        elif self.model not in NAMES:
-            names = ", ".join(map(repr, NAMES))
-            raise ValueError(f"model is {self.model!r}: give {names}, or a model.")
-        elif self.model == "network":
-            self._refuse(OF_LINEAR_MODELS, "linear models, not of networks")
-            require("torch")
-
-    def _refuse(self, names, whose):
-        """Raise an error for settings that would have no effect."""
-        for name in self.chosen():
-            if name in names:
-                raise ValueError(f"{argument(name)} is a setting of {whose}.")
-
-    def chosen(self) -> dict[str, Any]:
-        """Return the settings that are not the usual ones, by name, but for model and seed."""
-        given = [(each, getattr(self, each.name)) for each in fields(self)[1:-1]]
-        # Rates may be one for each class.
-        return {
-            each.name: value for each, value in given if np.ndim(value) or value != each.default
-        }
-
-    def unfitted(self) -> Any:
-        """Build the model, with the transformers before it that it needs."""
-        own: dict[str, Any] = {
-            name: getattr(self, name)
-            for name in ("background", "background_cost", "missed", "false")
-        }
-        if self.max_iter is not None:
-            own["max_iter"] = self.max_iter
-        if not isinstance(self.model, str):
-            model: Any = clone(self.model)
-        elif self.model == "auto":
-            raise ValueError("model='auto' is chosen by a search: there is nothing to build yet.")
-        elif self.model == "linear":
-            model = ORLogisticRegression(self.alpha, **own)
-        else:
-            from unbag.torch import ORNetwork
-
-            return ORNetwork(**own, random_state=self.seed)
-        if self.kernel is None and self.context == 0:
-            return model
-        return bag_pipeline(
-            model, context=self.context, kernel=self.kernel, dictionary=self.dictionary,
-            random_state=self.seed,
-        )  # fmt: skip
-
-
 # What a fit may see.
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """Bags and their labels, as a fit may see them.
-
-    Attributes
-    ----------
-    bags : Bags
-        Without the labels of instances that a table may carry: they are for evaluation. Or bags
-        that are not in memory.
-    labels : label sets, or None
-        As `LabelSets` where they were read.
-    known : ndarray of shape (n_instances,) or None
-        Labels of instances that people gave, from which a model learns too; None where a label is
-        not known.
-    roles : Roles or None
-        None where bags came without a table.
-    path : Path
-        What messages call the table.
-    columns : sequence of str
-        Of the table, whether they are used or not.
-    unused_names : sequence of str
-        Labels that were to be renamed, and that the table does not have.
-    """
+    """Bags and their labels, as a fit may see them."""
 
     bags: Any
     labels: Any
@@ -183,11 +79,38 @@ class TrainingSet:
     path: Path = Path("y")
     columns: Sequence[str] = ()
     unused_names: Sequence[str] = ()
+    extraction: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if self.roles is not None and isinstance(self.labels, LabelSets):
             labels = self.labels.with_groups_of(self.roles.tagging)
-            object.__setattr__(self, "labels", labels)
+            object.__setattr__(self, "labels", self._with_known(labels))
+
+    def _with_known(self, labels: LabelSets) -> LabelSets:
+        """Let known labels of instances be tags of their bags, as in a review; warn of them."""
+        if self.known is None or self.roles is None:
+            return labels
+        classes = list(map(str, labels.classes.tolist()))
+        found = not_tagged(self.known, self.bags, labels)
+        tagging, delimiter = self.roles.tagging, self.roles.label_separator or DELIMITER
+        is_new = {
+            label: tagging.is_class(label, classes, delimiter) and not is_word_for_none(label)
+            for label in {label for _, _, label in found}.difference(classes)
+        }
+        ids = list(map(str, self.bags.ids)) if found else []
+        tags = {(ids[b], label): "present" for _, b, label in found if is_new.get(label, True)}
+        if not tags:
+            return labels
+        (bag, label), *_ = tags
+        new = sorted(label for label, is_class in is_new.items() if is_class)
+        untold = f"; no bag is tagged with {listed(new)}" if new else ""
+        near = suggestion(new[0], classes) if new else ""
+        warn_caller(
+            f"{self.path}: {len(tags):,} known labels of instances are none of the tags of their "
+            f"bags, such as {label!r} in bag {bag}, and are taken for tags too{untold}. Correct "
+            f"the labels if they are wrong.{near}"
+        )
+        return corrected_tags(labels, self.bags, tags) or labels
 
     @property
     def label_sets(self) -> LabelSets:
@@ -199,15 +122,26 @@ class TrainingSet:
     def check_learnable(self) -> "TrainingSet":
         """Raise an error where nothing can be learnt, or one label looks like several.
 
-        Warn of names that look like one class, or like none.
+        Warn of names that look like one class, or like none, and where tags cannot tell classes
+        apart.
         """
         check(self.labels is not None, f"{self.path} has no labels to fit to: name their column.")
         labels = self.label_sets
+        unsure = (
+            " Labels that are only unsure do not count, such as tags of whole recordings in the "
+            "pieces into which extract cuts them."
+        )
         check(
             self.n_known > 0 or labels.is_tagged.any(),
-            f"{self.path}: no bag has a label, and nothing can be learnt without: tag some bags.",
+            f"{self.path}: no bag has a label, and nothing can be learnt without: tag some bags."
+            f"{unsure if labels.optional.any() else ''}",
         )
-        for sentence in doubtful_names(labels):
+        sentences = doubtful_names(labels)
+        if not self.n_known and (sentence := without_contrast(labels)) is not None:
+            sentences.append(sentence)
+        elif not self.n_known and len(labels) >= A_FEW_BAGS:
+            sentences += hard_to_tell(labels)
+        for sentence in sentences:
             warn_caller(f"{self.path}: {sentence}.")
         # Corrections are renamed, too, and known labels on a cluster, where nobody has noted it.
         new_names = {} if self.roles is None else dict(self.roles.rename)
@@ -227,7 +161,7 @@ class TrainingSet:
         if self.roles is None or self.roles.label_columns:
             return self
         names = {str(name) for name in labels.classes}
-        delimiter, any_of = self.roles.delimiter or "", self.roles.any_of
+        delimiter, any_of = self.roles.label_separator or "", self.roles.any_of
         for mark in ";,/+".replace(delimiter, ""):
             several = (
                 name
@@ -242,8 +176,9 @@ class TrainingSet:
                     f"names them. Write another separator there, and in {argument('any_of')}."
                     if mark == any_of
                     else f"{self.path}: the label {name!r} looks like several, separated by "
-                    f"{mark!r} rather than {delimiter!r}: use {argument('delimiter', mark)}, or "
-                    f"{argument('any_of', mark)} if one of them is meant."
+                    f"{mark!r} rather than {delimiter!r}: use "
+                    f"{argument('label_separator', mark)}, or {argument('any_of', mark)} if one "
+                    "of them is meant."
                 ),
             )
         return self
@@ -268,6 +203,15 @@ class TrainingSet:
         used = {column for role, column in roles if role != "carry"}
         return [name for name in self.columns if name not in used]
 
+    def facts(self) -> dict[str, Any]:
+        """Return what a model file remembers of the table."""
+        return {
+            "source": self.path.name,
+            "bags": len(self.bags),
+            "instances": self.bags.n_instances,
+            "known_instance_labels": self.n_known,
+        }
+
     def announced(self) -> "TrainingSet":
         """Log which columns are used and which are not; commands print what is logged."""
         if self.roles is not None and self.columns:
@@ -287,25 +231,33 @@ class TrainingSet:
             logger.info("Columns that are not used (%d): %s.", len(names), listed(names))
         return self
 
-    def fit(self, model: Any, teacher: Any = None) -> Any:
+    def fit(
+        self,
+        model: Any,
+        decision: Any = None,
+        watch: Callable[[Any], object] | None = None,
+    ) -> Any:
         """Fit a model in place; it remembers the roles of columns. Return it.
 
-        One with a context is taught by `teacher`, by default by what it is without.
+        One with a context is taught by what it is without. `decision` and `watch` are those of
+        `ORLogisticRegression.fit`.
         """
         labels_known = self.known
+        # Not every model can be watched, or decides something.
+        watched = {} if watch is None else {"watch": watch}
+        decided = {} if decision is None else {"decision": decision}
         if (plain := without_context(model)) is not None and isinstance(self.bags, Bags):
-            plain = plain if teacher is None else teacher
             with warnings.catch_warnings():
                 # The fit with context will say it.
                 warnings.simplefilter("ignore")
-                plain.fit(self.bags, self.label_sets, **known_of(labels_known))
+                plain.fit(self.bags, self.label_sets, **known_of(labels_known), **watched)
             labels_known = taught_labels(plain, self.bags, self.label_sets, labels_known)
-        model.fit(self.bags, self.labels, **known_of(labels_known))
+        model.fit(self.bags, self.labels, **known_of(labels_known), **watched, **decided)
         self.remember(model)
         return model
 
     def remember(self, model: Any) -> None:
-        """Let a model keep the roles of columns, for the tables to come."""
+        """Let a model keep what tables to come need: roles, and how instances were found."""
         if self.roles is not None:
             model.roles_ = self.roles.remembered()
             taxonomy = self.roles.tagging.taxonomy_of_labels
@@ -316,6 +268,8 @@ class TrainingSet:
             if not self.n_known:
                 # A column that nobody has filled in.
                 model.roles_.pop("known", None)
+        if self.extraction is not None:
+            model.extraction_ = self.extraction
 
 
 def known_of(known: Any) -> dict[str, Any]:
@@ -332,25 +286,12 @@ def without_context(model: Any) -> Any:
 
 
 def taught_labels(plain: Any, bags: Bags, labels: LabelSets, known: Any) -> np.ndarray:
-    """Return labels of instances for a fit with context: those of which a model without is sure.
+    """Return labels of instances for a fit with context: those that a model without one is sure of.
 
     By itself, a context can recognise the bag, recite its label set, and give the labels to the
     wrong instances at no cost in likelihood. So it is taught by a model that sees each instance by
     itself. Labels that are known stay as they are. A bag is left alone if its other instances
     could not have the rest of its labels.
-
-    Parameters
-    ----------
-    plain : estimator
-        Fitted, without a context.
-    bags : Bags
-    labels : LabelSets
-    known : array-like of shape (n_instances,), or None
-
-    Returns
-    -------
-    ndarray of object of shape (n_instances,)
-        None where nothing is taught.
     """
     proba = plain.annotate_proba(bags, labels, **known_of(known))
     classes = plain.model.classes_ if isinstance(plain, BagPipeline) else plain.classes_
@@ -376,13 +317,7 @@ def taught_labels(plain: Any, bags: Bags, labels: LabelSets, known: Any) -> np.n
 
 
 def is_table(data: Any) -> bool:
-    """Return whether data are a table, a frame or files of any kind, and not bags or arrays.
-
-    Examples
-    --------
-    >>> is_table("nights.csv"), is_table(["a.csv", "b.csv"]), is_table([[[1.0], [2.0]]])
-    (True, True, False)
-    """
+    """Return whether data are a table, a frame or files of any kind, and not bags or arrays."""
     if isinstance(data, list | tuple):
         return all(isinstance(each, str | os.PathLike) for each in data)
     has_no_columns = isinstance(data, Bags | np.ndarray) or sparse.issparse(data)
@@ -423,6 +358,11 @@ def training_set(
         )
     if y is None:
         raise TypeError("y is missing: give the label sets of the bags.")
+    check(
+        not isinstance(known, Mapping),
+        "known is an array with a label for each instance, or None where it is not known, not a "
+        "dict: put those of the bags one after the other.",
+    )
     return TrainingSet(without_truth(data), read_tags(y, data, tagging), known)
 
 
@@ -462,13 +402,7 @@ def refuse_contradiction(ignore_known: bool, **given: Any) -> None:
 
 
 def used_and_not(roles: Roles) -> tuple[list[str], list[str]]:
-    """Write the roles of columns that a fit learns from, and those that it does not.
-
-    Examples
-    --------
-    >>> used_and_not(Roles(bag="night", labels="tags", instance_labels="truth", start="s"))
-    (['bag = night', 'labels = tags'], ['instance_labels = truth', 'start = s'])
-    """
+    """Write the roles of columns that a fit learns from, and those that it does not."""
     columns = {}
     for role, column in roles.columns():
         if role not in ("features", "carry"):
@@ -491,7 +425,7 @@ def open_table(table: Any) -> Source:
     """Open a frame, or a file, without reading its rows."""
     if isinstance(table, str | os.PathLike | list | tuple):
         return open_source(table)
-    from unbag.io.frame import open_frame
+    from unbag.tables.frame import open_frame
 
     return open_frame(table)
 
@@ -504,22 +438,8 @@ def read_source(
     ignore_known: bool = False,
     progress: Progress | None = None,
 ) -> TrainingSet:
-    """Read an open table as a fit may see it.
-
-    Parameters
-    ----------
-    source : Source
-    roles : Roles
-        If `known` is not named, the column ``known_label`` has this role, if there is one.
-    corrections : str or path, optional
-        A table that ``unbag annotate`` wrote and a person corrected; or the log of a review, whose
-        corrected tags count as well.
-    ignore_known : bool, default=False
-        Whether to do without the labels that people gave.
-    progress : callable, optional
-        As in `unbag.io.read`.
-    """
-    from unbag.io.guess import with_known
+    """Read an open table as a fit may see it."""
+    from unbag.tables.guess import with_known
 
     check_has_columns(source, roles)
     is_named = roles.known is not None
@@ -533,18 +453,14 @@ def read_source(
     elif not is_named and known is not None and not any(each is not None for each in known):
         # A column that nobody has filled in.
         known = None
-    labels = data.labels
+    data = replace(data, known=known)
     if corrections is not None:
-        from unbag.corrections import corrected_label_sets, corrected_labels
-
-        new = corrected_labels(corrections, data)
-        labels = corrected_label_sets(corrections, data)
-        pairs = zip(new, new if known is None else known, strict=True)
-        known = np.array([one if one is not None else other for one, other in pairs], object)
+        data = corrected(corrections, data)
     bags = without_truth(data.bags)
     return TrainingSet(
-        bags, labels, known, data.roles, data.path, source.columns, data.unused_names
-    )
+        bags, data.labels, data.known, data.roles, data.path, source.columns, data.unused_names,
+        extraction_of(source),
+    )  # fmt: skip
 
 
 def labels_in_bag_file(data: BagTable, roles: Roles) -> Any:
@@ -558,99 +474,69 @@ def labels_in_bag_file(data: BagTable, roles: Roles) -> Any:
     return data.bags.instance_labels
 
 
+# What is said of a fitted model.
+
+
+def decided(fitted: Any) -> dict[str, Any]:
+    """Return what was decided before a fit, and the figures on held-out bags that say why."""
+    decision = fitted.decision_
+    names = (
+        "kind", "alpha", "background_cost", "temperature_new", "temperature_given", "held_out",
+    )  # fmt: skip
+    return {name: getattr(decision, name) for name in names}
+
+
+def learns_rates(model: Any) -> bool:
+    """Return whether a model learns how often labels are wrong."""
+    return any(isinstance(rate, str) for rate in (model.missed_rate, model.false_rate))
+
+
+def sentence_about_rates(model: Any, bags: Bags, labels: LabelSets) -> str:
+    """Return a sentence about the rates of wrong labels that were learnt.
+
+    The rate of unnoticed instances is none of labels, and takes up what the model cannot explain:
+    shown is how often all instances of a label that was given would have gone unnoticed.
+    """
+    fitted = model.model
+    n_classes = len(fitted.classes_)
+    expected = np.zeros((len(bags), n_classes))
+    bag = np.repeat(np.arange(len(bags)), bags.sizes)
+    np.add.at(expected, bag, model.annotate_proba(bags, labels)[:, :n_classes])
+    given = labels.reindex(fitted.classes_).required
+    missing = np.mean((fitted.missed_rate_**expected)[given]) if given.any() else 0.0
+    return (
+        f"Wrong labels, an estimate: {100 * missing:.1f} % of the labels that should be there are "
+        f"missing, and a class that is not there is named in {100 * fitted.false_rate_.mean():.1f} "
+        "% of the bags."
+    )
+
+
 # From a table to a model.
-
-
-class _Seeded(ColumnRoles, total=False):
-    seed: int
-
-
-class _NetworkSettings(_Seeded, total=False):
-    background: bool | Literal["auto"]
-    background_cost: float | None
-    missed: Rate
-    false: Rate
-    max_iter: int | None
-
-
-class _LinearSettings(_NetworkSettings, total=False):
-    alpha: float
-
-
-class _FeatureSettings(TypedDict, total=False):
-    context: float
-    kernel: float | None
-    dictionary: int
-
-
-class _KernelSettings(_LinearSettings, _FeatureSettings, total=False): ...
-
-
-class _SeededFeatures(_Seeded, _FeatureSettings, total=False): ...
 
 
 # fmt: off
 @overload
 def fit(table: Any, y: LabelSetsLike | None = None, *, model: Literal["linear"] | None = None,
-        **settings: Unpack[_LinearSettings]) -> ORLogisticRegression: ...
+        **named: Unpack[ModelArguments]) -> ORLogisticRegression: ...
 @overload
-def fit(table: Any, y: LabelSetsLike | None = None, *, model: Literal["linear"] | None = None,
-        **settings: Unpack[_KernelSettings]) -> ORLogisticRegression | BagPipeline: ...
-@overload
-def fit(table: Any, y: LabelSetsLike | None = None, *, model: Literal["network"],
-        **settings: Unpack[_NetworkSettings]) -> "ORNetwork": ...
-@overload
-def fit(table: Any, y: LabelSetsLike | None = None, *, model: Literal["auto"],
-        minutes: float | None = None, **settings: Unpack[_KernelSettings]
+def fit(table: Any, y: LabelSetsLike | None = None, *, model: str | None = None,
+        minutes: float | None = None, **named: Unpack[FitArguments]
         ) -> "ORLogisticRegression | BagPipeline | ORNetwork": ...
 @overload
 def fit(table: Any, y: LabelSetsLike | None = None, *, model: Estimator,
-        **settings: Unpack[_Seeded]) -> Estimator: ...
+        **named: Unpack[ColumnRoles]) -> Estimator: ...
 @overload
 def fit(table: Any, y: LabelSetsLike | None = None, *, model: Estimator,
-        **settings: Unpack[_SeededFeatures]) -> Estimator | BagPipeline: ...
+        **named: Unpack[FitArguments]) -> Estimator | BagPipeline: ...
 # fmt: on
+@documented(Roles, Settings)
 def fit(
     table: Any,
     y: LabelSetsLike | None = None,
     *,
-    bag: str | None = None,
-    labels: str | None = None,
-    label_columns: str | Sequence[str] | None = None,
-    unknown: str | None = None,
-    label_table: PathLike | None = None,
-    features: Sequence[str] | None = None,
-    embedding: str | None = None,
-    known: str | ArrayLike | None = None,
-    corrections: PathLike | None = None,
-    ignore_known: bool = False,
-    instance_labels: str | None = None,
-    instance_id: str | None = None,
-    carry: Sequence[str] = (),
-    delimiter: str | None = None,
-    media: str | None = None,
-    start: str | None = None,
-    end: str | None = None,
-    missing_values: str | None = None,
-    untagged: str | None = None,
-    none: str | Sequence[str] = (),
-    fold_case: bool | None = None,
-    rename: Mapping[str, str] | PathLike | None = None,
-    any_of: str | None = None,
-    taxonomy: Any = None,
-    roles: Roles | None = None,
     model: Any = None,
-    alpha: float = 1.0,
-    background: bool | Literal["auto"] = "auto",
-    background_cost: float | None = None,
-    missed: Rate = 0.0,
-    false: Rate = 0.0,
-    context: float = 0.0,
-    kernel: float | None = None,
-    dictionary: int = 600,
-    max_iter: int | None = None,
     minutes: float | None = None,
-    seed: int = 0,
+    **named: Unpack[FitArguments],
 ) -> Any:
     """Learn to label the instances of a table from the labels of their bags.
 
@@ -658,67 +544,36 @@ def fit(
     ----------
     table : pandas.DataFrame, polars.DataFrame, polars.LazyFrame, pyarrow.Table, str, path or Bags
         One row per instance, in any order; or one per bag, with lists. A path is that of a file of
-        any format that `unbag.io.read` takes, of a folder, or a pattern; a list of them is one
+        any format that `unbag.tables.read` takes, of a folder, or a pattern; a list of them is one
         table. Or bags, as estimators take them.
     y : label sets
-        Only with bags, as in :meth:`unbag.ORLogisticRegression.fit`.
-    bag, labels, label_columns, unknown, label_table, features, embedding, instance_id, carry
-        Which column is what, as in :class:`unbag.io.Roles`.
-    known : str or array-like, optional
-        The column of labels of instances that people gave, from which the model learns too; by
-        default ``known_label``, if there is one. With bags, an array of shape (n_instances,), with
-        None where a label is not known.
+        Only with bags, as in :meth:`unbag.ORLogisticRegression.fit`. The only role of bags is
+        `known`, an array of shape (n_instances,) with None where a label is not known.
+    minutes : float, optional
+        Time for ``model="auto"``; by default as long as it takes.
+    roles : Roles, optional
+        Roles of columns; those that are named as well win.
     corrections : str or path, optional
         A table that ``unbag annotate`` wrote and people corrected, in its column ``known_label``;
         or the log of a review, ``table.answers.jsonl``, with the tags that were corrected there.
     ignore_known : bool, default=False
         Whether to do without the labels that people gave, where a table has some.
-    instance_labels : str, optional
-        Refused: labels to compare with are not learnt from. Use `known` or `corrections`.
-    delimiter, media, start, end, missing_values
-        As in :class:`unbag.io.Roles`.
-    untagged : {"refuse", "unknown", "absent"}, optional
-        What it means that a bag has nothing in place of labels (an empty cell, NaN, None): nobody
-        looked (unknown), or somebody looked and found none (absent). By default it is an error.
-    none : str or list of str, optional
-        Words in place of labels that mean that a bag has none of them, such as ``"none"``.
-    fold_case : bool, optional
-        Whether labels that differ in upper and lower case are one.
-    rename : dict of str to str, or path, optional
-        New names of labels, by their old ones; or a table with columns ``old`` and ``new``.
-    any_of : str, optional
-        What is written between labels of which at least one is meant: with ``"/"``, ``owl/hawk``
-        says that an instance is an owl or a hawk.
-    taxonomy : path, list of (child, parent, rank) or dict of child to parent, optional
-        Names that mean any class below them, such as a genus: a table with the columns ``child``,
-        ``parent`` and ``rank``.
-    roles : Roles, optional
-        Roles of columns; what is named beside it wins.
-    model : "linear", "network", "auto" or estimator, optional
-        Any model of this library, of which a clone is fitted; or the name of one: by default an
-        `ORLogisticRegression` with the next settings, or an `unbag.torch.ORNetwork`, which needs
-        torch, with those that it has. With "auto", held-out bags choose between linear models,
-        kernels and, if torch is installed, networks: see `unbag.tune`.
-    alpha, background, background_cost, missed, false
-        As in :class:`unbag.ORLogisticRegression`.
-    context : float, default=0.0
-        Weight of the bag's mean, as more features; see :class:`unbag.BagContext`.
-    kernel : float, optional
-        Width of a kernel; without, the model is as it is. See :class:`unbag.RBFDictionary`.
-    dictionary : int, default=600
-        Instances in the kernel's dictionary.
-    max_iter : int, optional
-        Most iterations; by default 1000, and 400 of networks.
-    minutes : float, optional
-        Time for ``model="auto"``; by default as long as it takes.
-    seed : int, default=0
-        Of the dictionary, or of the networks.
+    ...
 
     Returns
     -------
     estimator or BagPipeline
         Fitted. It remembers the roles, so that ``annotate_frame`` and ``predict_frame``, and the
         command line once it is saved, need no more of them.
+
+    Notes
+    -----
+    A model that is given is cloned. It may be any of this library; only `context`, `kernel`,
+    `dictionary` and `seed` are then settings. By default it is an `ORLogisticRegression`. A network
+    is an `unbag.torch.ORNetwork`. With "auto", held-out bags choose between linear models, kernels
+    and, if torch is installed, networks: see `unbag.tune`. Roles of columns are described in
+    :class:`unbag.tables.Roles`. Labels to compare with, `instance_labels`, are refused: nothing
+    learns from them.
 
     Examples
     --------
@@ -732,24 +587,18 @@ def fit(
     >>> model.annotate_frame(frame)["annotation"].to_list()
     ['owl', 'wren', 'owl', 'owl', 'wren']
     """
-    given = dict(locals())
-    settings = Settings(
-        **{name: given[name] for name in Settings.__dataclass_fields__ if name != "model"},
-        model="linear" if model is None else model,
-    )
-    is_chosen = isinstance(model, str) and model == "auto"
+    given: dict[str, Any] = {"model": "linear" if model is None else model, **named}
+    settings = Settings(**{name: given.pop(name) for name in SETTINGS if name in given})
+    is_chosen = isinstance(settings.model, str) and settings.model == "auto"
     if minutes is not None and not is_chosen:
         raise ValueError('minutes is the time for model="auto": leave it out.')
     unfitted = None if is_chosen else settings.unfitted()
-    named = {name: given[name] for name in Roles.__dataclass_fields__}
-    data = training_set(
-        table, y, roles, corrections=corrections, ignore_known=ignore_known, **named
-    ).check_learnable()
+    data = training_set(table, y, given.pop("roles", None), **given).check_learnable()
     # In a handful of bags every class is rare, and everybody sees it.
     sentence = rare_classes(data.label_sets) if len(data.label_sets) >= A_FEW_BAGS else None
     if sentence is not None:
         warn_caller(f"{data.path}: {sentence}.")
-    if is_chosen:
+    if unfitted is None:
         # By name, since a search is built on this module.
         return import_module("unbag.tuning").tune_around(
             settings, data.announced(), minutes=minutes

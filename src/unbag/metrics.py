@@ -14,74 +14,47 @@ both kinds of classes and no ties, as in the paper's data, all agree.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
 
 from unbag.labels import LabelSets
 
+__all__ = [
+    "Calibration",
+    "average_precision",
+    "bag_measures",
+    "calibration",
+    "coverage",
+    "hamming_loss",
+    "instance_accuracy",
+    "one_error",
+    "ranking_loss",
+]
 
-def instance_accuracy(
-    labels_true: ArrayLike, labels_pred: ArrayLike, sample_weight: ArrayLike | None = None
-) -> float:
-    """Compute the share of instances that have the right label.
+
+def instance_accuracy(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
+    """Compute the share of instances that have the right label; NaN without instances.
 
     Parameters
     ----------
     labels_true, labels_pred : array-like of shape (n_instances,)
         Strings or numbers; None, or -1 among numbers, is the background, a label like any other.
-    sample_weight : array-like of shape (n_instances,), optional
-        How much each instance counts.
-
-    Returns
-    -------
-    float
-        NaN without instances.
 
     Examples
     --------
     >>> instance_accuracy(["wren", "wren", "tit", None], ["wren", "tit", "tit", None])
     0.75
     """
-    is_right = _matches(labels_true, labels_pred)
-    if sample_weight is None:
-        return _mean(is_right)
-    weight = np.asarray(sample_weight, dtype=float)
-    if weight.shape != is_right.shape:
-        raise ValueError(f"sample_weight has shape {weight.shape} for {is_right.size} instances.")
-    return float(np.average(is_right, weights=weight))
-
-
-def instance_accuracy_per_class(
-    labels_true: ArrayLike, labels_pred: ArrayLike, classes: ArrayLike | None = None
-) -> NDArray[np.float64]:
-    """Compute the share of the instances of each class that have the right label, its recall.
-
-    Parameters
-    ----------
-    labels_true, labels_pred : array-like of shape (n_instances,)
-        As for `instance_accuracy`.
-    classes : array-like of shape (n_classes,), optional
-        The classes to report; by default the sorted values of `labels_true`, None last.
-
-    Returns
-    -------
-    ndarray of shape (n_classes,)
-        NaN for a class that does not occur in `labels_true`.
-
-    Examples
-    --------
-    >>> truth, guess = ["wren", "wren", "tit"], ["wren", "tit", "tit"]
-    >>> instance_accuracy_per_class(truth, guess, classes=["tit", "wren", "owl"])
-    array([1. , 0.5, nan])
-    """
-    is_right = _matches(labels_true, labels_pred)
-    labels = np.asarray(labels_true)
-    reported: Any = classes
-    if classes is None:
-        reported = sorted(set(labels.tolist()), key=lambda label: (label is None, label))
-    return np.array([_mean(is_right[labels == label]) for label in reported])
+    labels_true, labels_pred = np.asarray(labels_true), np.asarray(labels_pred)
+    if labels_true.ndim != 1 or labels_true.shape != labels_pred.shape:
+        raise ValueError(
+            f"labels_true has shape {labels_true.shape}, labels_pred {labels_pred.shape}: give "
+            "both one label per instance."
+        )
+    _check_same_kind(labels_true, labels_pred)
+    return _mean(labels_true == labels_pred)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,11 +87,7 @@ class Calibration:
 
 
 def calibration(
-    labels_true: ArrayLike,
-    proba: ArrayLike,
-    classes: ArrayLike,
-    n_bins: int = 10,
-    strategy: Literal["uniform", "quantile"] = "uniform",
+    labels_true: ArrayLike, proba: ArrayLike, classes: ArrayLike, n_bins: int = 10
 ) -> Calibration:
     """Compare the confidence of instance predictions with how often they are right.
 
@@ -134,14 +103,7 @@ def calibration(
         The classes of the columns. Where the last column is the background, add None (or -1 among
         numbers) to the ``classes_`` of the estimator.
     n_bins : int, default=10
-        Number of bins.
-    strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width over [0, 1], or of about equally many instances each: fewer bins then,
-        where confidences repeat.
-
-    Returns
-    -------
-    Calibration
+        Number of bins, of equal width over [0, 1].
 
     Examples
     --------
@@ -166,7 +128,7 @@ def calibration(
     is_right = is_true[np.arange(labels_true.size), proba.argmax(axis=1)]
     # Expanded, so that a true label beyond the classes counts as one more column of zeros.
     distance = (proba**2).sum(axis=1) - 2.0 * (proba * is_true).sum(axis=1) + 1.0
-    return calibration_of_confidence(proba.max(axis=1), is_right, distance, n_bins, strategy)
+    return calibration_of_confidence(proba.max(axis=1), is_right, distance, n_bins)
 
 
 def calibration_of_confidence(
@@ -174,26 +136,19 @@ def calibration_of_confidence(
     is_right: NDArray[np.bool_],
     distance: NDArray[np.floating],
     n_bins: int = 10,
-    strategy: Literal["uniform", "quantile"] = "uniform",
 ) -> Calibration:
-    """Do as `calibration`, where not all probabilities are held.
+    """Compare confidence with accuracy where not all probabilities are in memory.
 
-    Parameters
-    ----------
-    confidence : ndarray of shape (n_instances,)
-        Probability of the predicted class.
-    is_right : ndarray of bool of shape (n_instances,)
-    distance : ndarray of shape (n_instances,)
-        Squared distance between the probabilities and the truth.
-    n_bins, strategy
-        As in `calibration`.
+    `distance` is the squared distance between the probabilities of each instance and the truth.
     """
-    edges = _bin_edges(confidence, n_bins, strategy)
+    if n_bins < 1:
+        raise ValueError(f"n_bins must be at least 1, not {n_bins}.")
+    edges = np.linspace(0.0, 1.0, n_bins + 1)
     # Only inner edges divide: the outer bins take what lies on their ends, or beyond by rounding.
     bins = np.searchsorted(edges[1:-1], confidence)
-    counts = np.bincount(bins, minlength=edges.size - 1)
-    sum_confidence = np.bincount(bins, weights=confidence, minlength=counts.size)
-    n_right = np.bincount(bins, weights=is_right, minlength=counts.size)
+    counts, n_right, sum_confidence = (
+        np.bincount(bins, weights, minlength=n_bins) for weights in (None, is_right, confidence)
+    )
     filled = np.where(counts > 0, counts, np.nan)
     return Calibration(
         bin_edges=edges,
@@ -206,7 +161,7 @@ def calibration_of_confidence(
 
 
 def hamming_loss(y_true: LabelSets | ArrayLike, y_pred: LabelSets | ArrayLike) -> float:
-    """Compute the share of known (bag, class) entries that are predicted wrongly.
+    """Compute the share of known (bag, class) entries that are predicted wrongly; 0 is best.
 
     Parameters
     ----------
@@ -214,11 +169,6 @@ def hamming_loss(y_true: LabelSets | ArrayLike, y_pred: LabelSets | ArrayLike) -
         1 where the class is present in the bag, 0 where it is absent, -1 where that is unknown.
     y_pred : array-like of shape (n_bags, n_classes)
         Predicted indicator of 1 and 0, in the same columns.
-
-    Returns
-    -------
-    float
-        From 0, the best, to 1.
 
     Examples
     --------
@@ -236,18 +186,15 @@ def hamming_loss(y_true: LabelSets | ArrayLike, y_pred: LabelSets | ArrayLike) -
 def ranking_loss(y_true: LabelSets | ArrayLike, scores: ArrayLike) -> float:
     """Compute the share of pairs of a present and an absent class that are in the wrong order.
 
+    It is a mean over the bags; 0 is best. A bag without both present and absent classes has no
+    pair, and counts as 0.
+
     Parameters
     ----------
     y_true : LabelSets or array-like of shape (n_bags, n_classes)
         1 where the class is present in the bag, 0 where it is absent, -1 where that is unknown.
     scores : array-like of shape (n_bags, n_classes)
         Confidence in each class, in the same columns; only its order within a bag matters.
-
-    Returns
-    -------
-    float
-        Mean over the bags; from 0, the best, to 1. A bag without both present and absent classes
-        has no pair, and counts as 0.
 
     Examples
     --------
@@ -257,24 +204,23 @@ def ranking_loss(y_true: LabelSets | ArrayLike, scores: ArrayLike) -> float:
     0.25
     """
     present, absent, scores = _ranking(y_true, scores)
-    n_wrong = (_count_at_least(scores, absent) * present).sum(axis=1)
+    known = present | absent
+    n_absent = _count_at_least(scores, known) - _count_at_least(scores, present)
+    n_wrong = np.where(present, n_absent, 0).sum(axis=1)
     share = n_wrong / np.maximum(present.sum(axis=1) * absent.sum(axis=1), 1)
-    return _mean(share[(present | absent).any(axis=1)])
+    return _mean(share[known.any(axis=1)])
 
 
 def average_precision(y_true: LabelSets | ArrayLike, scores: ArrayLike) -> float:
     """Compute the share of present classes among those ranked at least as high as a present one.
 
+    It is a mean over the present classes of a bag, then over the bags; 1 is best. A bag without
+    both present and absent classes counts as 1.
+
     Parameters
     ----------
     y_true, scores : array-like of shape (n_bags, n_classes)
         As for `ranking_loss`.
-
-    Returns
-    -------
-    float
-        Mean over the present classes of a bag, then over the bags; from above 0 to 1, the best. A
-        bag without both present and absent classes counts as 1.
 
     Examples
     --------
@@ -284,26 +230,21 @@ def average_precision(y_true: LabelSets | ArrayLike, scores: ArrayLike) -> float
     0.8333
     """
     present, absent, scores = _ranking(y_true, scores)
-    n_present = np.where(present, _count_at_least(scores, present), 0)
-    # A present class counts itself; an unknown one may count nothing, and is zero above.
-    rank = np.maximum(_count_at_least(scores, present | absent), 1)
-    precision = (n_present / rank).sum(axis=1) / np.maximum(present.sum(axis=1), 1)
-    known = (present | absent).any(axis=1)
-    return _mean(np.where(present.any(axis=1), precision, 1.0)[known])
+    known = present | absent
+    share = _count_at_least(scores, present) / np.maximum(_count_at_least(scores, known), 1)
+    precision = np.where(present, share, 0.0).sum(axis=1) / np.maximum(present.sum(axis=1), 1)
+    return _mean(np.where(present.any(axis=1), precision, 1.0)[known.any(axis=1)])
 
 
 def one_error(y_true: LabelSets | ArrayLike, scores: ArrayLike) -> float:
-    """Compute the share of bags whose highest score belongs to an absent class.
+    """Compute the share of bags whose highest score belongs to an absent class; 0 is best.
+
+    Only bags that have both present and absent classes count.
 
     Parameters
     ----------
     y_true, scores : array-like of shape (n_bags, n_classes)
         As for `ranking_loss`.
-
-    Returns
-    -------
-    float
-        Mean over the bags that have both present and absent classes; from 0, the best, to 1.
 
     Examples
     --------
@@ -320,16 +261,13 @@ def one_error(y_true: LabelSets | ArrayLike, scores: ArrayLike) -> float:
 def coverage(y_true: LabelSets | ArrayLike, scores: ArrayLike) -> float:
     """Measure how far down the ranking the last present class stands, as a share of the classes.
 
+    It is (rank - 1) / n_classes, a mean over the bags that have a present class; lower is better.
+    (``coverage_error`` of scikit-learn is the mean of the rank itself.)
+
     Parameters
     ----------
     y_true, scores : array-like of shape (n_bags, n_classes)
         As for `ranking_loss`.
-
-    Returns
-    -------
-    float
-        (rank - 1) / n_classes, mean over the bags that have a present class: from 0 to below 1,
-        lower is better. (``coverage_error`` of scikit-learn is the mean of the rank itself.)
 
     Examples
     --------
@@ -348,17 +286,12 @@ def coverage(y_true: LabelSets | ArrayLike, scores: ArrayLike) -> float:
 def bag_measures(
     y_true: LabelSets | ArrayLike, y_pred: LabelSets | ArrayLike, scores: ArrayLike
 ) -> dict[str, float]:
-    """Compute all five measures of bag label prediction.
+    """Compute all five measures of bag label prediction, by function name.
 
     Parameters
     ----------
     y_true, y_pred, scores : array-like of shape (n_bags, n_classes)
         As for `hamming_loss` and `ranking_loss`.
-
-    Returns
-    -------
-    dict of str to float
-        Hamming loss, ranking loss, average precision, one-error and coverage, by function name.
 
     Examples
     --------
@@ -374,35 +307,11 @@ def _mean(values):
     return float(values.mean()) if values.size else float("nan")
 
 
-def _matches(labels_true, labels_pred):
-    labels_true, labels_pred = np.asarray(labels_true), np.asarray(labels_pred)
-    if labels_true.ndim != 1 or labels_true.shape != labels_pred.shape:
-        raise ValueError(
-            f"labels_true has shape {labels_true.shape}, labels_pred {labels_pred.shape}: give "
-            "both one label per instance."
-        )
-    _check_same_kind(labels_true, labels_pred)
-    return labels_true == labels_pred
-
-
 def _check_same_kind(labels_true, others):
     # '1' and 1 never match: better an error than an accuracy of zero.
     distinct = {*labels_true.tolist(), *others.tolist()} - {None}
     if len({isinstance(label, str) for label in distinct}) > 1:
         raise ValueError("Labels are strings here and numbers there: use the same for both.")
-
-
-def _bin_edges(confidence, n_bins, strategy):
-    if n_bins < 1:
-        raise ValueError(f"n_bins must be at least 1, not {n_bins}.")
-    fractions = np.linspace(0.0, 1.0, n_bins + 1)
-    if strategy == "uniform":
-        return fractions
-    if strategy == "quantile":
-        edges = np.unique(np.quantile(confidence, fractions))
-        # One value everywhere still needs a bin, of no width.
-        return edges if edges.size > 1 else np.repeat(edges, 2)
-    raise ValueError(f"strategy must be 'uniform' or 'quantile', not {strategy!r}.")
 
 
 def _indicator(y):
@@ -415,7 +324,7 @@ def _check_shape(truth, values, name):
 
 
 def _ranking(y_true, scores):
-    """Masks of present and of absent classes, and checked scores, of shape (n_bags, n_classes)."""
+    """Return masks of present and of absent classes, and checked scores."""
     truth, scores = _indicator(y_true), np.asarray(scores, dtype=float)
     _check_shape(truth, scores, "scores")
     if np.isnan(scores).any():
@@ -425,16 +334,7 @@ def _ranking(y_true, scores):
 
 
 def _count_at_least(scores, counted):
-    """Count, for each class, the counted classes of its bag that score at least as much."""
-    order = np.argsort(-scores, axis=1)
-    falling = np.take_along_axis(scores, order, axis=1)
-    running = np.cumsum(np.take_along_axis(counted, order, axis=1), axis=1)
-    # Tied classes share the count that the last of them has reached. Counts never fall, so that
-    # is the smallest among the ends of ties from there on.
-    ends_tie = np.ones(scores.shape, dtype=bool)
-    ends_tie[:, :-1] = falling[:, :-1] != falling[:, 1:]
-    running[~ends_tie] = scores.shape[1]
-    shared = np.minimum.accumulate(running[:, ::-1], axis=1)[:, ::-1]
-    counts = np.empty_like(shared)
-    np.put_along_axis(counts, order, shared, axis=1)
-    return counts
+    """Count, for each counted class, the counted ones of its bag that score at least as much."""
+    # By place, since scores may be infinite: classes that do not count come last.
+    places = rankdata(-scores, method="max", axis=1)
+    return rankdata(np.where(counted, places, np.inf), method="max", axis=1)

@@ -54,7 +54,7 @@ class BagPipeline(FrameAnswers, Pipeline):
 
     @property
     def model(self) -> Any:
-        """The last step; a model that is no pipeline is its own `model`."""
+        """The last step; a model outside a pipeline is its own `model`."""
         return self.steps[-1][1]
 
     @all_or_nothing
@@ -66,20 +66,22 @@ class BagPipeline(FrameAnswers, Pipeline):
         X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
         y : label sets
         **params
-            As in ``Pipeline`` of the installed scikit-learn; and `instance_labels`, for the model.
-
-        Returns
-        -------
-        self
+            As in ``Pipeline`` of the installed scikit-learn; and `instance_labels`, `decision`,
+            `start` and `watch`, for the model.
         """
-        if "instance_labels" in params:
-            params[f"{self.steps[-1][0]}__instance_labels"] = params.pop("instance_labels")
+        for name in {"instance_labels", "decision", "start", "watch"} & params.keys():
+            params[f"{self.steps[-1][0]}__{name}"] = params.pop(name)
         return super().fit(X, y, **params)
 
     @_where_model_has("predict_instances")
     def predict_instances(self, X: BagsLike, **options: Any) -> np.ndarray:
         """Label each instance; the label sets of the bags are unknown."""
         return self._ask_model("predict_instances", X, **options)
+
+    @_where_model_has("instance_log_proba")
+    def instance_log_proba(self, X: BagsLike) -> np.ndarray:
+        """Compute log-probabilities of classes of instances; label sets of bags are unknown."""
+        return self._ask_model("instance_log_proba", X)
 
     @_where_model_has("predict_instances_proba")
     def predict_instances_proba(self, X: BagsLike, **options: Any) -> np.ndarray:
@@ -126,7 +128,7 @@ def kernel_pipeline(
     *,
     context: float = 0.0,
     scale: float = 1.0,
-    n_components: float | int = 1.0,
+    n_components: float | int = 600,
     whiten: bool = True,
     random_state: int | np.random.RandomState | None = None,
 ) -> BagPipeline:
@@ -142,8 +144,11 @@ def kernel_pipeline(
         `whiten` is true: whitened features must not be scaled.
     context : float, default=0.0
         Weight of :class:`BagContext`; 0 leaves this step out.
-    scale, n_components, whiten, random_state
+    scale, whiten, random_state
         As in :class:`RBFDictionary`.
+    n_components : float or int, default=600
+        As in :class:`RBFDictionary`. By default as many instances as ``unbag.fit(kernel=...)``
+        takes: with all of them, the time grows with the cube of their number.
 
     Examples
     --------
@@ -152,13 +157,20 @@ def kernel_pipeline(
     >>> kernel_pipeline(LogisticRegression()).fit(X, y).predict(X).tolist()
     [0, 0, 1, 1]
     """
+    return _assembled(estimator, context, RBFDictionary(scale, n_components, whiten, random_state))
+
+
+def _assembled(estimator, context, kernel):
+    """Put scaling, context unless it is 0, and a kernel, if there is one, before a model."""
     model = clone(estimator)
-    if whiten and "scaling" in model.get_params():
+    if (kernel is None or kernel.whiten) and "scaling" in model.get_params():
         model.set_params(scaling=None)
-    kernel = RBFDictionary(scale, n_components, whiten, random_state)
-    appended = [("context", BagContext(context))] if context != 0 else []
-    scaler = OnInstances(StandardScaler())
-    return BagPipeline([("scale", scaler), *appended, ("kernel", kernel), ("model", model)])
+    steps: list[tuple[str, Any]] = [("scale", OnInstances(StandardScaler()))]
+    if context != 0:
+        steps.append(("context", BagContext(context)))
+    if kernel is not None:
+        steps.append(("kernel", kernel))
+    return BagPipeline([*steps, ("model", model)])
 
 
 def bag_pipeline(
@@ -196,15 +208,7 @@ def bag_pipeline(
         raise ValueError(f"context must be a number of at least 0; got {context!r}.")
     if not (kernel is None or (isinstance(kernel, Real) and 0 < kernel < np.inf)):
         raise ValueError(f"kernel must be a number above 0, or None; got {kernel!r}.")
-    if kernel is not None:
-        return kernel_pipeline(
-            estimator, context=context, scale=kernel, n_components=dictionary,
-            random_state=random_state,
-        )  # fmt: skip
-    if not context:
+    if kernel is None and not context:
         return estimator
-    model = clone(estimator)
-    if "scaling" in model.get_params():
-        model.set_params(scaling=None)
-    scaler = OnInstances(StandardScaler())
-    return BagPipeline([("scale", scaler), ("context", BagContext(context)), ("model", model)])
+    scale = kernel and RBFDictionary(kernel, dictionary, random_state=random_state)
+    return _assembled(estimator, context, scale)

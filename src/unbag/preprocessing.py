@@ -58,10 +58,6 @@ class _BagTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         ----------
         X : Bags, list of 2-D arrays, or array-like of shape (n_instances, n_features)
         y : ignored
-
-        Returns
-        -------
-        self
         """
         self._learn(validate_bags(self, X, reset=True, ensure_all_finite=self._needs_finite))
         return self
@@ -85,7 +81,11 @@ class _BagTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         bags = validate_bags(self, X, reset=False, ensure_all_finite=self._needs_finite)
         features = self._features(bags)
         if isinstance(X, Bags):
-            return X.with_features(features, self._names(X.feature_names))
+            try:
+                names = self._names(X.feature_names)
+            except AttributeError:  # the transformer inside, or one inside it, cannot name columns
+                names = None
+            return X.with_features(features, names)
         return _wrap_data_with_container("transform", features, X, self)
 
     def fit_transform(self, X: Bags | ArrayLike, y: object = None, **fit_params: Any) -> Any:
@@ -112,10 +112,6 @@ class _BagTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         ----------
         input_features : array-like of str of shape (n_features,), optional
             Names of the features that go in.
-
-        Returns
-        -------
-        ndarray of str of shape (n_features_out,)
         """
         check_is_fitted(self)
         return self._names(_check_feature_names_in(self, input_features))
@@ -155,23 +151,6 @@ class OnInstances(_BagTransformer):
 
         return get_tags(self.transformer)
 
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
-        """Return the names that the transformer gives, where it gives any.
-
-        Parameters
-        ----------
-        input_features : array-like of str of shape (n_features,), optional
-            Names of the features that go in.
-
-        Returns
-        -------
-        ndarray of str of shape (n_features_out,)
-        """
-        check_is_fitted(self)
-        return self.transformer_.get_feature_names_out(
-            _check_feature_names_in(self, input_features)
-        )
-
     def _learn(self, bags):
         self.transformer_ = _called(clone(self.transformer).fit, bags)
         learnt = (getattr(self.transformer_, name, None) for name in ("mean_", "var_", "scale_"))
@@ -191,31 +170,24 @@ class OnInstances(_BagTransformer):
         return features
 
     def _check_size(self, bags, *learnt):
-        """Refuse numbers that are so great that the transformer makes NaN or infinity of them.
-
-        What it has learnt, or the features that it gives, are arrays of a column per feature.
-        """
-        for values in learnt:
-            if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
-                continue
-            found = first_nonfinite(np.atleast_2d(values))
-            if found is None or sparse.issparse(bags.X) or first_nonfinite(bags.X) is not None:
-                continue
-            sizes = np.abs(bags.X).max(axis=0)
-            is_same = values.shape[-1] == bags.n_features
-            column = found.column if is_same else int(sizes.argmax())
-            names = bags.feature_names
-            raise ValueError(
-                f"Column {column if names is None else f'{column} ({names[column]})'} has values "
-                f"up to {sizes[column]:g}, which are too great for "
-                f"{type(self.transformer_).__name__}: scale the features down first."
-            )
+        """Refuse numbers that are so great that the transformer makes NaN or infinity of them."""
+        arrays = [
+            each for each in learnt if isinstance(each, np.ndarray) and each.dtype.kind == "f"
+        ]
+        if all(first_nonfinite(np.atleast_2d(each)) is None for each in arrays):
+            return
+        if sparse.issparse(bags.X) or first_nonfinite(bags.X) is not None:
+            return
+        sizes = np.abs(bags.X).max(axis=0)
+        column, names = int(sizes.argmax()), bags.feature_names
+        raise ValueError(
+            f"Column {column if names is None else f'{column} ({names[column]})'} has values up to "
+            f"{sizes[column]:g}, which are too great for {type(self.transformer_).__name__}: scale "
+            "the features down first."
+        )
 
     def _names(self, names):
-        try:
-            return None if names is None else self.get_feature_names_out(names)
-        except AttributeError:  # the transformer, or one inside it, cannot name its columns
-            return None
+        return None if names is None else self.transformer_.get_feature_names_out(names)
 
 
 class BagContext(_BagTransformer):
@@ -224,8 +196,8 @@ class BagContext(_BagTransformer):
     Parameters
     ----------
     weight : float, default=1.0
-        Factor of the appended columns, at least 0: how much the bag counts in distances beside
-        the instance. 0 appends zeros.
+        Factor of the appended columns, at least 0: how much the bag counts in distances, compared
+        with the instance. 0 appends zeros.
 
     Notes
     -----
@@ -304,7 +276,7 @@ class RBFDictionary(_BagTransformer):
     The mean runs over all ordered pairs, each instance with itself included, so it is twice the
     sum of the features' variances; without the self-pairs, on which the paper is silent, it would
     be ``n / (n - 1)`` times as large. The whitener takes time ``n_dictionary^3``. ``transform``
-    goes by blocks of instances, to bound its memory, and computes in float64, as whitening
+    takes blocks of instances, to bound its memory, and computes in float64, as whitening
     magnifies rounding errors; the result, which is dense, has the type of the features. Its names
     are ``whitened_rbf_0``, ... or, without `whiten`, ``rbf_0``, ...
 

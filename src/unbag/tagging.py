@@ -1,4 +1,4 @@
-"""What people write in place of labels: names, cells, blanks, words for none and for unknown.
+"""Labels as people write them: names, cells, blanks, words for none and for unknown.
 
 `Tagging` is the one place that says what a cell means. Roles carry it to every reader.
 """
@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag._files import DataError, check
-from unbag._messages import argument, listed, shortened, suggestion
-from unbag._warnings import warn_caller
+from unbag._messages import argument, listed, shortened, suggestion, warn_caller
 from unbag.taxonomy import OTHER, Taxonomy
 
 # What separates labels that are written into one string, unless a table says otherwise.
@@ -26,7 +25,7 @@ DELIMITER = "|"
 ANY_OF = "/"
 # What tables call instances of none of the classes, unless somebody names them otherwise.
 BACKGROUND_NAME = "background"
-# Before a label in a cell that is not known to be present.
+# Before or after a label in a cell that is not known to be present.
 UNKNOWN_MARK = "?"
 # In place of labels: somebody looked and found none; nobody looked, so that every label is unknown.
 # In brackets, so that no class has such a name by accident. A blank cell may mean either.
@@ -79,6 +78,7 @@ class Unknown:
         return f"Unknown({self.label!r})"
 
 
+@dataclass(frozen=True, init=False, repr=False)
 class AnyOf:
     """Say in a label set that at least one instance has one of these labels.
 
@@ -99,7 +99,6 @@ class AnyOf:
     True
     """
 
-    __slots__ = ("labels",)
     labels: frozenset[Any]
 
     def __init__(self, *labels: Any) -> None:
@@ -110,53 +109,19 @@ class AnyOf:
             )
         object.__setattr__(self, "labels", frozenset(labels))
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("AnyOf cannot be changed: make another one.")
-
-    def __reduce__(self) -> Any:
-        return AnyOf, tuple(self.labels)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, AnyOf) and self.labels == other.labels
-
-    def __hash__(self) -> int:
-        return hash((AnyOf, self.labels))
-
     def __repr__(self) -> str:
         return f"AnyOf({', '.join(map(repr, sorted(self.labels)))})"
 
 
-def group_name(labels: Iterable[Any], any_of: str = ANY_OF) -> str:
-    """Return a name for a group of labels, as tables write it.
-
-    Parameters
-    ----------
-    labels : iterable of str or number
-    any_of : str
-        What is written between them.
-
-    Examples
-    --------
-    >>> group_name({"owl", "hawk"})
-    'hawk/owl'
-    """
-    return any_of.join(sorted(map(str, labels)))
+def group_name(labels: Iterable[Any]) -> str:
+    """Return a name for a group of labels, as tables write it."""
+    return ANY_OF.join(sorted(map(str, labels)))
 
 
 def normal_spelling(label: Any) -> Any:
     """Return a string without spaces around it and with its letters composed (NFC).
 
     So labels are compared, wherever they come from.
-
-    Parameters
-    ----------
-    label : str or number
-        A number is returned as it is.
-
-    Examples
-    --------
-    >>> normal_spelling(" cafe\u0301 ") == "caf\u00e9", normal_spelling(3)
-    (True, 3)
     """
     if not isinstance(label, str):
         return label
@@ -178,44 +143,24 @@ def labels_of(member: Any) -> "Collection[Any]":
 
 
 def label_text(value: object) -> str:
-    """Write a label as text in its normal spelling; empty if there is none.
-
-    Parameters
-    ----------
-    value : str, number or None
-
-    Examples
-    --------
-    >>> label_text(" wren "), label_text(3), label_text(None)
-    ('wren', '3', '')
-    """
+    """Write a label as text in its normal spelling; empty if there is none."""
     return "" if value is None else normal_spelling(str(value))
 
 
+def is_word_for_none(name: str) -> bool:
+    """Return whether people rather mean by a name that a label is missing or unknown."""
+    return normal_spelling(name).casefold() in WORDS_FOR_NONE | WORDS_FOR_UNKNOWN
+
+
 def is_blank(value: object) -> bool:
-    """Return whether a value stands for nothing: None, NaN, or text of spaces alone.
-
-    Parameters
-    ----------
-    value : object
-
-    Examples
-    --------
-    >>> is_blank(None), is_blank(float("nan")), is_blank(" "), is_blank([]), is_blank("wren")
-    (True, True, True, False, False)
-    """
+    """Return whether a value stands for nothing: None, NaN, or text of spaces alone."""
     if isinstance(value, str):
         return not normal_spelling(value)
     return not isinstance(value, Collection | Unknown) and is_missing(value)
 
 
 class Memory(dict[Any, Any]):
-    """The values of a function, computed when they are first asked for.
-
-    Parameters
-    ----------
-    function : callable
-    """
+    """The values of a function, computed when they are first asked for."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         super().__init__()
@@ -234,21 +179,6 @@ class Tagging:
     """How people tag bags: what a blank means, which words mean none, which names are one label.
 
     All tables and lists are read by it; see `LabelSets.parse`.
-
-    Parameters
-    ----------
-    untagged : {"refuse", "unknown", "absent"}
-    none : tuple of str
-    fold_case : bool
-    rename : tuple of (str, str)
-        Pairs of the old and the new name.
-    any_of : str or None
-        What is written between labels of which at least one is meant, such as ``/``.
-    taxonomy : Taxonomy or None
-        Names that mean any class below them.
-    of_instances : bool
-        Whether labels are those of the instances of a bag, put together: then a word for none
-        beside others says nothing about the bag. Else it is an error.
 
     Examples
     --------
@@ -277,14 +207,7 @@ class Tagging:
         any_of: str | None = None,
         taxonomy: Taxonomy | None = None,
     ) -> "Tagging":
-        """Check what a person has chosen; None is the usual.
-
-        Parameters
-        ----------
-        untagged, none, fold_case, rename, any_of
-            As in `LabelSets.parse`.
-        taxonomy : Taxonomy, optional
-        """
+        """Check what a person has chosen; None is the usual."""
         if any_of is not None and not (isinstance(any_of, str) and any_of.strip()):
             raise DataError(
                 f"{argument('any_of')} must be what is written between labels, such as '/', not "
@@ -335,22 +258,8 @@ class Tagging:
         """Find the labels that stand for groups, and what they stand for.
 
         A label that is a class stands for itself, whatever it holds. Without `classes`, these are
-        the labels that are no groups; and a label whose parts are no labels by themselves is a
+        the labels that are not groups; and a label whose parts are not labels by themselves is a
         class, although it holds `any_of`.
-
-        Parameters
-        ----------
-        labels : collection of str
-            All that there are.
-        classes : collection of str, optional
-            Those of a model.
-
-        Returns
-        -------
-        groups : dict of str to list of str
-            The members of each group, those among them that are classes.
-        others : dict of str to list of str
-            Its members that are no class, where there are any.
 
         Examples
         --------
@@ -392,21 +301,7 @@ class Tagging:
     def names_of_groups(
         self, labels: Collection[str], classes: Collection[str]
     ) -> "dict[frozenset[str], str]":
-        """Return what a table calls groups, by their classes.
-
-        Parameters
-        ----------
-        labels : collection of str
-            All that the table has.
-        classes : collection of str
-            Those of a model.
-
-        Examples
-        --------
-        >>> names = Tagging.of(any_of="/").names_of_groups(["owl/hawk"], ["hawk", "owl"])
-        >>> names[frozenset(["hawk", "owl"])]
-        'owl/hawk'
-        """
+        """Return what a table calls groups, by their classes."""
         if not self.names_groups:
             return {}
         groups, others = self.groups_among(labels, classes)
@@ -419,28 +314,21 @@ class Tagging:
     def classes_of_groups(
         self, labels: Collection[str], classes: Collection[str] | None = None
     ) -> "dict[str, frozenset[str]]":
-        """Return all that labels stand for, of those labels that stand for groups.
-
-        Parameters
-        ----------
-        labels : collection of str
-            All that the table has.
-        classes : collection of str, optional
-            Those of a model; by default, the labels that are no groups.
-
-        Examples
-        --------
-        >>> found = Tagging.of(any_of="/").classes_of_groups(["owl/hawk", "hawk/owl", "owl"])
-        >>> found["owl/hawk"] == found["hawk/owl"] == {"hawk", "owl"}
-        True
-        """
+        """Return all that labels stand for, of those labels that stand for groups."""
         if not self.names_groups:
             return {}
         groups, others = self.groups_among(labels, classes)
         return {name: frozenset([*found, *others.get(name, ())]) for name, found in groups.items()}
 
+    def name_of_group(
+        self, label: str, names: "Mapping[frozenset[str], str]", classes: Collection[str]
+    ) -> str:
+        """Return what a group is called here; a label that is none of them, as it is."""
+        members = self.groups_among([label], classes)[0].get(label, [])
+        return names.get(frozenset(members), label)
+
     def _meant(self, part, known):
-        """Return the classes that a part of a group stands for, and what is no class of them."""
+        """Return the classes that a part of a group stands for, and names that are none."""
         if part in known:
             return [part], []
         if self.taxonomy_of_labels is not None and part in self.taxonomy_of_labels.children:
@@ -460,13 +348,8 @@ class Tagging:
         return name.lower() if self.fold_case else name
 
     def name(self, label: Any) -> Any:
-        """Return the name of the class that a label stands for; of a number, itself.
-
-        Parameters
-        ----------
-        label : str or number
-        """
-        # As it is spelt, since models of old may know spellings apart.
+        """Return the name of the class that a label stands for; of a number, itself."""
+        # As it is spelt: `ColumnOfLabel` finds the class of any spelling.
         if not isinstance(label, str) or not (self.fold_case or self.rename):
             return label
         name = self._folded(label)
@@ -474,24 +357,22 @@ class Tagging:
         return self._new_names.get(name, name)
 
     def name_of_instance(self, label: Any) -> Any:
-        """Return the name of the class of an instance; a word for none means background.
-
-        Parameters
-        ----------
-        label : str, number or None
-            None, blank text and "(unknown)" are no label: an empty text.
-
-        Examples
-        --------
-        >>> tagging = Tagging.of(none="noise", rename={"amsel": "Blackbird"})
-        >>> tagging.name_of_instance("Noise"), tagging.name_of_instance("amsel")
-        ('background', 'Blackbird')
-        """
+        """Return the name of the class of an instance; a word for none means background."""
         name = self.name(label_text(label))
         word = name.casefold()
         if word in self._words:
             return BACKGROUND_NAME
         return "" if word == ANY_LABEL else name
+
+    def is_class(self, name: str, classes: Collection[str], delimiter: str) -> bool:
+        """Return whether tables in which bags have this label are read as having such a class."""
+        return (
+            name.isprintable()
+            and name != BACKGROUND_NAME
+            and len(name) <= LONGEST_NAME
+            and parse_cell(name, delimiter, tagging=self) == {name}
+            and not self.groups_among([name], classes)[0]
+        )
 
     @cached_property
     def _found(self) -> set[str]:
@@ -499,14 +380,7 @@ class Tagging:
         return set()
 
     def unused_names(self) -> tuple[str, ...]:
-        """Return the old names of `rename` that no label had which was read so far.
-
-        Examples
-        --------
-        >>> tagging = Tagging.of(rename={"amsel": "blackbird", "star": "starling"})
-        >>> tagging.read(["amsel"]), tagging.unused_names()
-        (frozenset({'blackbird'}), ('star',))
-        """
+        """Return the old names of `rename` that no label had which was read so far."""
         return tuple(old for old, _ in self.rename if self._folded(old) not in self._found)
 
     @cached_property
@@ -535,10 +409,6 @@ class Tagging:
         """Return the label set of some labels; None if there is none but blanks.
 
         No label at all, or a word for that, is an empty set.
-
-        Parameters
-        ----------
-        labels : collection of str, number, Unknown and blanks
         """
         meanings = self._meanings
         members = set(map(meanings.__getitem__, labels))
@@ -550,7 +420,7 @@ class Tagging:
             for other in () if self.of_instances else members:
                 word = next(label_of(label) for label in labels if meanings[label] == NO_LABEL)
                 raise ValueError(
-                    f"{word!r}, which means that there is no label, beside "
+                    f"{word!r}, which means that there is no label, next to "
                     f"{ANY_LABEL if other == EVERY_LABEL else shortened(label_of(other))}"
                 )
         for member in members:
@@ -564,16 +434,7 @@ class Tagging:
         ids: Sequence[Any] | NDArray[Any],
         where: object = "y",
     ) -> frozenset[Any]:
-        """Return the label set of bags whose labels are blank; refuse them if that is chosen.
-
-        Parameters
-        ----------
-        is_blank : ndarray of bool of shape (n_bags,)
-        ids : sequence
-            The names of the bags.
-        where : object
-            What messages call the table; "y" is not one.
-        """
+        """Return the label set of bags whose labels are blank; refuse them if that is chosen."""
         if self.untagged == "refuse" and is_blank.any():
             some: list[Any] = [ids[int(bag)] for bag in np.flatnonzero(is_blank)[:3]]
             names = [each.item() if isinstance(each, np.generic) else each for each in some]
@@ -582,25 +443,15 @@ class Tagging:
             raise DataError(
                 f"{where}: {n_blank:,} of {len(is_blank):,} bags "
                 f"{'has' if n_blank == 1 else 'have'} nothing in place of labels, such as "
-                f"{listed(map(shortened, names))}. If nobody has looked for labels there, use "
-                f"{argument('untagged', 'unknown')}{written[0]}; if somebody has looked and found "
-                f"none, {argument('untagged', 'absent')}{written[1]}."
+                f"{listed(map(shortened, names))}. If they were not looked at, use "
+                f"{argument('untagged', 'unknown')}{written[0]}; if they were, and hold none, "
+                f"use {argument('untagged', 'absent')}{written[1]}."
             )
         return frozenset([EVERY_LABEL]) if self.untagged == "unknown" else frozenset()
 
 
 def warn_of_unused_names(where: object, names: Sequence[str], classes: Iterable[Any]) -> None:
-    """Warn of labels that were to be renamed, and that are not there.
-
-    Parameters
-    ----------
-    where : object
-        What messages call the table.
-    names : sequence of str
-        From `Tagging.unused_names`.
-    classes : iterable
-        The labels that are there.
-    """
+    """Warn of labels that were to be renamed, and that are not there."""
     if names:
         verb = "is a label" if len(names) == 1 else "are labels"
         near = suggestion(names[0], [str(each) for each in classes])
@@ -611,30 +462,18 @@ def warn_of_unused_names(where: object, names: Sequence[str], classes: Iterable[
 
 
 class Spellings:
-    """The ways in which labels are spelt that are read as one, by their normal spelling."""
+    """Spellings of labels that are read as one, by their normal spelling."""
 
     def __init__(self) -> None:
         self._found: dict[str, set[str]] = {}
 
     def note(self, label: object) -> None:
-        """Remember a label as it stands in the data.
-
-        Parameters
-        ----------
-        label : object
-        """
+        """Remember a label as it stands in the data."""
         if isinstance(label, str):
             self._found.setdefault(normal_spelling(label), set()).add(label)
 
     def note_cell(self, cell: object, parts: Sequence[object]) -> None:
-        """Remember the labels of a cell; spaces beside a delimiter are a matter of course.
-
-        Parameters
-        ----------
-        cell : str, list or number
-        parts : sequence
-            Its labels.
-        """
+        """Remember the labels of a cell; spaces next to a delimiter do not count."""
         if not isinstance(cell, str):
             for part in parts:
                 self.note(part)
@@ -645,13 +484,7 @@ class Spellings:
             self.note(text if place == len(parts) - 1 else text.rstrip())
 
     def warn(self, where: object) -> None:
-        """Warn of labels that were spelt in several ways.
-
-        Parameters
-        ----------
-        where : object
-            What messages call the table.
-        """
+        """Warn of labels that were spelt in several ways."""
         merged = [sorted(found) for name, found in self._found.items() if name and len(found) > 1]
         if merged:
             shown = "; ".join(
@@ -666,17 +499,7 @@ class Spellings:
 
 
 def twins(classes: Iterable[str]) -> list[list[str]]:
-    """Return the names that differ in case or accents alone, as sorted groups.
-
-    Parameters
-    ----------
-    classes : iterable of str
-
-    Examples
-    --------
-    >>> twins(["Amsel", "amsel", "Star", "Möwe", "Mowe"])
-    [['Amsel', 'amsel'], ['Mowe', 'Möwe']]
-    """
+    """Return the names that differ in case or accents alone, as sorted groups."""
     groups: dict[str, list[str]] = {}
     for name in sorted(classes):
         letters = unicodedata.normalize("NFKD", name.casefold())
@@ -690,18 +513,18 @@ def labels_in_list(text: str) -> list[str] | None:
 
     So pandas writes a column of lists to a CSV file, and Dask holds it in memory.
 
-    Parameters
-    ----------
-    text : str
-
     Examples
     --------
     >>> labels_in_list("['owl', 'wren']"), labels_in_list("[]"), labels_in_list("[3 4]")
     (['owl', 'wren'], [], ['3', '4'])
+    >>> labels_in_list("frozenset({'owl'})"), labels_in_list("frozenset()")
+    (['owl'], [])
     >>> labels_in_list("owl|wren"), labels_in_list("(none)"), labels_in_list("[sic]")
     (None, None, None)
     """
     text = text.strip()
+    if text.startswith("frozenset(") and text.endswith(")"):
+        text = text[len("frozenset(") : -1] or "set()"
     if text in ("[]", "set()", "()"):
         return []
     if text[:1] + text[-1:] not in ("[]", "{}", "()") or not LISTED_LABELS.fullmatch(text[1:-1]):
@@ -735,35 +558,19 @@ def parse_cell(
 ) -> frozenset[Any] | None:
     """Read the label set that a cell holds; None if it is blank.
 
-    Parameters
-    ----------
-    cell : str, int, list or None
-        Delimited text, a single label, or a list of labels, perhaps written as text.
-    delimiter : str
-    all_unknown : bool, default=False
-        Whether all labels of the cell are unknown, with or without a question mark.
-    tagging : Tagging, optional
-        What words mean, and which names are one label.
-    spellings : Spellings, optional
-        Remembers how labels are spelt.
-
-    Returns
-    -------
-    frozenset of str and Unknown, or None
-
     Examples
     --------
     >>> sorted(parse_cell("wren | thrush", "|"))
     ['thrush', 'wren']
     >>> parse_cell("['wren']", "|"), parse_cell("[]", "|")
     (frozenset({'wren'}), frozenset())
-    >>> parse_cell("?wren", "|")
-    frozenset({Unknown('wren')})
+    >>> parse_cell("?wren", "|") == parse_cell("wren ?", "|") == {Unknown("wren")}
+    True
     >>> parse_cell("(none)", "|"), parse_cell("", "|")
     (frozenset(), None)
     """
     if isinstance(cell, str) and len(cell) > LONGEST_CELL:
-        raise ValueError(f"{len(cell):,} characters, of which {LONGEST_CELL:,} are allowed")
+        raise ValueError(f"{len(cell):,} characters; {LONGEST_CELL:,} are allowed")
     if cell is None:
         return None
     if isinstance(cell, str) and (written := labels_in_list(cell)) is not None:
@@ -773,31 +580,20 @@ def parse_cell(
         spellings.note_cell(cell, parts)
     members = []
     for part in map(label_text, parts):
-        name = part.removeprefix(UNKNOWN_MARK).strip()
+        name = part.removeprefix(UNKNOWN_MARK).rstrip(UNKNOWN_MARK).strip()
         if len(name) > LONGEST_NAME:
-            raise ValueError(
-                f"a label of {len(name):,} characters, of which {LONGEST_NAME:,} are allowed"
-            )
+            raise ValueError(f"a label of {len(name):,} characters; {LONGEST_NAME:,} are allowed")
         if part and not name:
             raise ValueError(
                 f"a question mark without a label: write {ANY_LABEL} if every label is unknown"
             )
-        unknown = bool(part) and (all_unknown or part.startswith(UNKNOWN_MARK))
-        members.append(Unknown(name) if unknown else name)
+        is_unsure = UNKNOWN_MARK in (part[:1], part[-1:])
+        members.append(Unknown(name) if part and (all_unknown or is_unsure) else name)
     return tagging.read(members)
 
 
-def write_cell(
-    labels: Collection[str | Unknown | AnyOf], delimiter: str, any_of: str = ANY_OF
-) -> str:
+def write_cell(labels: Collection[str | Unknown | AnyOf], delimiter: str) -> str:
     """Write a label set as a cell, sorted and never blank; the inverse of `parse_cell`.
-
-    Parameters
-    ----------
-    labels : collection of str, Unknown and AnyOf
-    delimiter : str
-    any_of : str
-        What is written between the labels of an `AnyOf`.
 
     Examples
     --------
@@ -816,37 +612,23 @@ def write_cell(
         for each in labels
         if each != EVERY_LABEL and not isinstance(each, AnyOf)
     )
-    groups = sorted(group_name(each.labels, any_of) for each in labels if isinstance(each, AnyOf))
+    groups = sorted(group_name(each.labels) for each in labels if isinstance(each, AnyOf))
     for name, _ in [*pairs, *((name, "") for name in groups)]:
         is_word = name.casefold() in (NO_LABEL, ANY_LABEL)
         check(
             name
             and name == name.strip()
-            and name[0] != UNKNOWN_MARK
+            and UNKNOWN_MARK not in (name[0], name[-1])
             and delimiter not in name
             and not is_word
             and labels_in_list(name) is None,
             f"The label {name!r} cannot be written into a cell of labels separated by "
-            f"{delimiter!r}: rename it, or choose another delimiter.",
+            f"{delimiter!r}: rename it, or choose another label separator.",
         )
     return delimiter.join([*(mark + name for name, mark in pairs), *groups, *every])
 
 
 def is_missing(value: object) -> bool:
-    """Return whether a value stands for none: None, NaN, or that of pandas.
-
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> is_missing(None), is_missing(float("nan")), is_missing("nan"), is_missing(0)
-    (True, True, False, False)
-    """
+    """Return whether a value stands for none: None, NaN, or that of pandas."""
     # pandas' missing value is not equal to anything, not even to a truth value.
     return value is None or (not isinstance(value, str) and str(value) in ("nan", "<NA>", "NaT"))

@@ -1,7 +1,7 @@
 """Taxonomies: which classes a name such as a genus stands for, and at which level it is.
 
 A taxonomy is a table with the columns ``child``, ``parent`` and ``rank``, one row for each name and
-what it belongs to. A name that is somebody's parent is a group: as a tag it means that at least one
+what it belongs to. A name with children is a group: as a tag it means that at least one
 instance has a class below it. A table of groups, with the columns ``group`` and ``member``, is a
 taxonomy of one level.
 """
@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ class Taxonomy:
     Parameters
     ----------
     rows : tuple of (child, parent, rank)
-        The rank is that of the child, and may be empty. A child ``other`` of ``owl`` is a class of
+        The rank of the child may be empty. A child ``other`` of ``owl`` is a class of
         its own, ``other owl``: what is an owl, and none that the taxonomy names.
 
     Examples
@@ -57,12 +58,7 @@ class Taxonomy:
 
     @classmethod
     def of(cls, given: Any) -> "Taxonomy | None":
-        """Read what a person has given: a file, rows, a dict of child to parent, or nothing.
-
-        Parameters
-        ----------
-        given : Taxonomy, str, path, list of (child, parent[, rank]), dict or None
-        """
+        """Read a file, rows of (child, parent[, rank]), or a dict of child to parent."""
         if given is None or isinstance(given, Taxonomy):
             return given
         if isinstance(given, str | os.PathLike):
@@ -77,13 +73,7 @@ class Taxonomy:
 
     @classmethod
     def read(cls, path: PathLike) -> "Taxonomy":
-        """Read a CSV file with the columns child, parent and perhaps rank; or group and member.
-
-        Parameters
-        ----------
-        path : str or path
-            With commas, semicolons or tabs between the cells.
-        """
+        """Read a CSV file with the columns child, parent and perhaps rank; or group and member."""
         path = existing_file(path)
         try:
             with open(path, encoding="utf-8-sig", newline="") as file:
@@ -114,18 +104,14 @@ class Taxonomy:
             raise unreadable(path, error) from error
         except (UnicodeDecodeError, csv.Error) as error:
             raise DataError(f"{path} is not a CSV file in UTF-8: {error}.") from error
-        check(rows, f"{path} names nobody's parent: a taxonomy needs a row for each child.")
+        check(rows, f"{path} names no parent: a taxonomy needs a row for each child.")
         return cls.checked(rows, str(path))
 
     @classmethod
     def checked(cls, rows: Iterable[Sequence[str]], where: str) -> "Taxonomy":
         """Put names in their normal spelling, and refuse circles and two ranks of one name.
 
-        Parameters
-        ----------
-        rows : iterable of (child, parent, rank)
-        where : str
-            What messages call the table.
+        Messages call the table `where`.
         """
         found: dict[tuple[str, str], str] = {}
         for child, parent, rank in rows:
@@ -141,30 +127,14 @@ class Taxonomy:
                 ranks.setdefault(child, rank) == rank,
                 f"{where}: {child!r} has the ranks {ranks[child]!r} and {rank!r}: decide for one.",
             )
-        taxonomy._check_no_circle(where)
+        try:
+            TopologicalSorter(taxonomy.parents).prepare()
+        except CycleError as error:
+            first, second, *_ = error.args[1]
+            raise DataError(
+                f"{where}: {first!r} belongs to itself, by way of {second!r}."
+            ) from None
         return taxonomy
-
-    def _check_no_circle(self, where):
-        done: set[str] = set()
-        for name in self.parents:
-            path: dict[str, None] = {}
-            stack = [(name, iter(self.parents.get(name, ())))]
-            path[name] = None
-            while stack:
-                current, above = stack[-1]
-                following = next(above, None)
-                if following is None:
-                    stack.pop()
-                    path.pop(current)
-                    done.add(current)
-                    continue
-                check(
-                    following not in path,
-                    f"{where}: {following!r} belongs to itself, by way of {current!r}.",
-                )
-                if following not in done:
-                    path[following] = None
-                    stack.append((following, iter(self.parents.get(following, ()))))
 
     @cached_property
     def parents(self) -> dict[str, list[str]]:
@@ -197,27 +167,15 @@ class Taxonomy:
 
     def below(self, name: str) -> tuple[str, ...]:
         """Return all names below a name, and the name itself."""
-        found = {name: None}
-        stack = [name]
-        while stack:
-            for child in self.children.get(stack.pop(), ()):
-                if child not in found:
-                    found[child] = None
-                    stack.append(child)
-        return tuple(found)
+        return _reached(name, self.children)
 
     def leaves(self, name: str) -> tuple[str, ...]:
-        """Return the names below a name that are nobody's parent, sorted."""
+        """Return the names below a name that have none below them, sorted."""
         return tuple(sorted(each for each in self.below(name) if each not in self.children))
 
     def ancestors(self, name: str) -> tuple[str, ...]:
         """Return what a name belongs to, the nearest first."""
-        found: dict[str, None] = {}
-        level = [name]
-        while level:
-            level = [above for each in level for above in self.parents.get(each, ())]
-            found.update(dict.fromkeys(level))
-        return tuple(found)
+        return _reached(name, self.parents)[1:]
 
     def above(self, names: Iterable[str]) -> "Taxonomy":
         """Return the rows of names and of all that they belong to."""
@@ -232,14 +190,9 @@ class Taxonomy:
         return name
 
     def classes_of(self, name: str, classes: Collection[str]) -> tuple[list[str], list[str]]:
-        """Return the classes below a name, and the leaves below it that are no class.
+        """Return the classes below a name, and the leaves below it that are not classes.
 
         A class below it may itself be a parent, if bags are tagged with nothing below it.
-
-        Parameters
-        ----------
-        name : str
-        classes : collection of str
         """
         below = self.below(name)[1:]
         found = [each for each in below if each in classes]
@@ -248,21 +201,19 @@ class Taxonomy:
         return found, others
 
 
+def _reached(name: str, steps: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Return a name and all that steps lead to from it, the nearest first."""
+    found = {name: None}
+    level = [name]
+    while level:
+        level = [other for each in level for other in steps.get(each, ())]
+        level = [other for other in dict.fromkeys(level) if other not in found]
+        found.update(dict.fromkeys(level))
+    return tuple(found)
+
+
 class Ladder:
     """The classes of a model and all that they belong to, for answers at a level of a taxonomy.
-
-    Parameters
-    ----------
-    taxonomy : Taxonomy
-    classes : iterable of str
-        Of the model, in the order of its columns.
-
-    Attributes
-    ----------
-    names : ndarray of str
-        The classes, then what they belong to.
-    holds : ndarray of bool of shape (n_classes, n_names)
-        Whether each class is, or belongs to, each name.
 
     Examples
     --------
@@ -287,13 +238,7 @@ class Ladder:
                 self.holds[c, place[each]] = True
 
     def level_of_classes(self, level: str) -> tuple[NDArray[np.object_], NDArray[np.intp]]:
-        """Return the names at a level, and which of them each class belongs to.
-
-        Parameters
-        ----------
-        level : str
-            A rank of the taxonomy. A class that belongs to nothing of that rank stays as it is.
-        """
+        """Return the names at a level, and which of them each class belongs to."""
         levels = self.taxonomy.levels
         check(
             level in levels,
@@ -308,22 +253,7 @@ class Ladder:
     def backed_off(
         self, proba: NDArray[np.floating], least: float
     ) -> tuple[NDArray[np.object_], NDArray[np.float64]]:
-        """Return the lowest name of each instance that is sure enough, and its probability.
-
-        Parameters
-        ----------
-        proba : ndarray of shape (n_instances, n_classes)
-            Of the classes, without the background.
-        least : float
-            The least probability. Among names that have it, the one that the fewest classes belong
-            to is taken, and among those the most probable.
-
-        Returns
-        -------
-        names : ndarray of object of shape (n_instances,)
-            None where no name is sure enough.
-        probability : ndarray of shape (n_instances,)
-        """
+        """Return the lowest name of each instance that is sure enough, and its probability."""
         chances = np.minimum(np.asarray(proba, float) @ self.holds, 1.0)
         n_classes = self.holds.sum(axis=0)
         # In units in which one class less outweighs any probability.
@@ -335,22 +265,13 @@ class Ladder:
         return names, chances[every, best]
 
 
-def ladder_of(model: Any, taxonomy: Any = None) -> Ladder:
-    """Return the ladder of a fitted model, by its own taxonomy or one that is given.
-
-    Parameters
-    ----------
-    model : fitted estimator
-    taxonomy : optional
-        As in `Taxonomy.of`; by default that which the model was fitted with.
-    """
-    if taxonomy is None:
-        # As rows: text that a model file holds is never opened as a path.
-        taxonomy = list(getattr(model, "roles_", {}).get("taxonomy") or ())
-    found = Taxonomy.of(taxonomy)
+def ladder_of(model: Any) -> Ladder:
+    """Return the ladder of a fitted model, by the taxonomy that it was fitted with."""
+    # As rows: text that a model file holds is never opened as a path.
+    found = Taxonomy.of(list(getattr(model, "roles_", {}).get("taxonomy") or ()))
     if found is None:
         raise DataError(
             "Answers at a level need a taxonomy, and the model has none: fit it with "
-            f"{argument('taxonomy')}, or pass one."
+            f"{argument('taxonomy')}."
         )
     return Ladder(found, [str(each) for each in model.classes_])

@@ -1,4 +1,4 @@
-"""What comes into `fit`, `transform` and `predict`: bags, their labels and weights, and parameters.
+"""Arguments of `fit`, `transform` and `predict`: bags, their labels and weights, and parameters.
 
 `validate_bags` is scikit-learn's `validate_data` for bags. Constructor parameters are checked in
 ``fit``, as scikit-learn wants them; a fit that fails leaves everything as it was. Transformers and
@@ -6,7 +6,7 @@ estimators share all of it.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from numbers import Integral, Real
@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
-from unbag._warnings import warn_caller
-from unbag.bags import Bags, BagsLike, bag_of, first_nonfinite, listed_bags
-from unbag.labels import LabelSets, LabelSetsLike
-from unbag.tagging import DELIMITER, Tagging, is_blank, parse_cell
+from unbag._messages import argument, suggestion, warn_caller
+from unbag.bags import Bags, BagsLike, bag_of, first_nonfinite, instance_name, listed_bags
+from unbag.labels import ColumnOfLabel, LabelSets, LabelSetsLike
+from unbag.tagging import BACKGROUND_NAME, DELIMITER, Tagging, is_blank, is_missing, parse_cell
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 # How names of whitened features begin.
@@ -112,20 +112,16 @@ class AmbiguousInputWarning(UserWarning):
 
 
 def in_bag_order(values: Any, X: BagsLike, name: str) -> Any:
-    """Return what a pandas object says of bags in their order, found by its index.
+    """Return what a dict or a pandas object says of bags in their order, found by their ids.
 
-    Where the index holds the ids of the bags, in any order, the values are aligned. They are
-    returned as they are if the index counts rows or has nothing to do with the ids, if X has no
-    ids, and if they are not of pandas. An index that holds some of the ids but not all, or others
+    The keys of a dict are the ids of all bags, and nothing else. Where the index of a pandas object
+    holds the ids of the bags, in any order, the values are aligned. They are returned as they are
+    if the index counts rows or has nothing to do with the ids, if X has no ids, and if they are
+    neither a dict nor of pandas. An index that holds some of the ids but not all, or others
     besides, is an error. It calls the values by their name.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> bags = Bags([[1.0], [2.0]], offsets=[0, 1, 2], ids=["dawn", "dusk"])
-    >>> in_bag_order(pandas.Series([1, 2], index=["dusk", "dawn"]), bags, "y").tolist()
-    [2, 1]
     """
+    if isinstance(values, Mapping):
+        return _by_id(values, X, name)
     if not isinstance(X, Bags) or not hasattr(values, "iloc"):
         return values
     import pandas as pd
@@ -154,15 +150,32 @@ def in_bag_order(values: Any, X: BagsLike, name: str) -> Any:
     # As text, so that 1 and "1" are not taken for strangers.
     if counts_rows or not set(map(str, keys)) & set(map(str, ids)):
         return values
-    known = set(ids)
-    stranger = next((key for key in keys if key not in known), None)
-    faults = [f"lacks {bag!r}" for bag in ids if bag not in row_of][:1]
-    faults += [] if stranger is None else [f"has {stranger!r}, which is none"]
     raise ValueError(
-        f"The index of {name} looks like ids of the bags, but {' and '.join(faults)}: give one "
+        f"The index of {name} looks like ids of the bags, but {_unlike(keys, ids)}: give one "
         f"entry per bag, as in {name}.loc[bags.ids], or {name}.to_numpy() if it is in the order of "
         "the bags."
     )
+
+
+def _by_id(values, X, name):
+    """Return the values of a dict in the order of the bags whose ids are its keys."""
+    # Bags without ids are counted.
+    n_bags = X.shape[0] if hasattr(X, "shape") else len(X)
+    ids = X.ids.tolist() if hasattr(X, "ids") else range(n_bags)
+    if fault := _unlike(values, ids):
+        raise ValueError(
+            f"The keys of {name} must be the ids of the bags, but it {fault}: give one entry per "
+            "bag."
+        )
+    return [values[bag] for bag in ids]
+
+
+def _unlike(keys, ids):
+    """Name an id that is not among the keys, and a key that is not an id; nothing without any."""
+    present, known = set(keys), set(ids)
+    lacking = [f"lacks {bag!r}" for bag in ids if bag not in present]
+    strange = [f"has {key!r}, which is none" for key in keys if key not in known]
+    return " and ".join([*lacking[:1], *strange[:1]])
 
 
 def in_instance_order(values: Any, bags: Bags) -> Any:
@@ -171,15 +184,67 @@ def in_instance_order(values: Any, bags: Bags) -> Any:
     A column of the table that bags were made from has its rows in another order than the bags
     have their instances, where the rows of a bag are not adjacent.
     """
+    if not hasattr(values, "iloc") or not isinstance(bags, Bags):
+        return values
     rows = bags.rows
-    is_regrouped = bool((rows[1:] < rows[:-1]).any())
-    if not is_regrouped or not hasattr(values, "iloc") or np.array_equal(values.index, rows):
+    if not (rows[1:] < rows[:-1]).any() or np.array_equal(values.index, rows):
         return values
     raise ValueError(
         "instance_labels is a Series, and the bags have their instances in another order than "
         "their table has its rows: give instance_labels.to_numpy()[bags.rows] if it is a column of "
         "the table, instance_labels.to_numpy() if it is in the order of bags.X."
     )
+
+
+def known_columns(
+    instance_labels: ArrayLike | None,
+    bags: Bags,
+    classes: np.ndarray,
+    labels: LabelSets | None = None,
+) -> NDArray[np.int64] | None:
+    """Return known instance labels as columns of `classes`, -1 if a label is not known.
+
+    The column after the last is the background, which has its own name in tables. Labels that the
+    label sets `labels` forbid are an error.
+    """
+    if instance_labels is None:
+        return None
+    values = np.asarray(in_instance_order(instance_labels, bags), dtype=object)
+    if values.shape != (bags.n_instances,):
+        raise ValueError(
+            f"instance_labels must hold one label per instance: shape ({bags.n_instances},); "
+            f"got shape {values.shape}."
+        )
+    column_of = ColumnOfLabel(classes.tolist())
+    columns = np.array([column_of[value] for value in values.tolist()], dtype=np.int64)
+    for i in np.flatnonzero(columns < 0).tolist():
+        value = values[i]
+        if is_missing(value) or value == -1:
+            continue
+        if value != BACKGROUND_NAME:
+            raise ValueError(
+                f"{instance_name(bags, i)} has the label {value!r}, which is not among the "
+                "classes: correct it, or leave it out (None or -1); if the instance is none of "
+                f"them, write {BACKGROUND_NAME!r}."
+                f"{suggestion(str(value), [*map(str, classes), BACKGROUND_NAME])}"
+            )
+        columns[i] = len(classes)
+    if labels is not None:
+        check_known_labels(columns, bags, labels)
+    return columns
+
+
+def check_known_background(
+    pinned: np.ndarray | None, bags: Bags, n_classes: int, model: object, has_background: bool
+) -> None:
+    """Raise an error if instances are known to be background, and the model has none."""
+    known = [] if pinned is None or has_background else pinned == n_classes
+    if np.any(known):
+        other = f"use {argument('background', 'auto')}, or " * hasattr(model, "background")
+        raise ValueError(
+            f"{instance_name(bags, int(np.argmax(known)))} is known to be {BACKGROUND_NAME}, but "
+            f"{type(model).__name__} has no background: {other}leave out that label (None or -1)."
+        )
 
 
 def check_known_labels(columns: np.ndarray, bags: Bags, labels: LabelSets) -> None:
@@ -191,15 +256,13 @@ def check_known_labels(columns: np.ndarray, bags: Bags, labels: LabelSets) -> No
     known = np.flatnonzero((columns >= 0) & (columns < labels.classes.size))
     bag_of_known = np.searchsorted(bags.offsets, known, side="right") - 1
     wrong = np.flatnonzero(labels.indicator[bag_of_known, columns[known]] == 0)
-    if not wrong.size:
-        return
-    i, b = known[wrong[0]], int(bag_of_known[wrong[0]])
-    raise ValueError(
-        f"Instance {i - bags.offsets[b]} of bag {bags.ids[b]} has the label "
-        f"{labels.classes[columns[i]].item()!r}, which is not among its bag's labels: "
-        f"{sorted(map(str, labels[b]))}. Correct the label of the instance, or add it to those of "
-        "the bag."
-    )
+    if wrong.size:
+        i, b = int(known[wrong[0]]), int(bag_of_known[wrong[0]])
+        raise ValueError(
+            f"{instance_name(bags, i)} has the label {labels.classes.tolist()[columns[i]]!r}, "
+            f"which is not among its bag's labels: {sorted(map(str, labels[b]))}. Correct the "
+            "label of the instance, or add it to those of the bag."
+        )
 
 
 def split_labels(y: Any, X: BagsLike, are_sets: bool = False) -> Any:
@@ -209,15 +272,7 @@ def split_labels(y: Any, X: BagsLike, are_sets: bool = False) -> Any:
     is. None, NaN and "" are blanks, and None in the result. If no string has a separator they are
     one label per bag, unless `are_sets`; one that has a separator makes label sets of all. The rows
     of an array X are bags of one instance, which has one label: then a string is that label
-    whatever is in it, and a warning says so.
-
-    Examples
-    --------
-    >>> bags = Bags([[1.0], [2.0], [3.0]], offsets=[0, 2, 3])
-    >>> [sorted(labels) for labels in split_labels(["wren|owl", "owl"], bags)]
-    [['owl', 'wren'], ['owl']]
-    >>> split_labels(["wren", "owl"], bags)
-    ['wren', 'owl']
+    whatever is in it, with a warning.
     """
     if isinstance(y, np.ndarray):
         cells = y.tolist() if y.ndim == 1 and y.dtype.kind not in "biuf" else []
@@ -290,7 +345,7 @@ def bag_weights(
 def check_numbers(model: object, **ranges: tuple[float, float]) -> None:
     """Raise an error that names the first parameter that is not a number of its range.
 
-    A range has both ends included but for infinity.
+    A range includes both ends, except infinity.
     """
     for name, (low, high) in ranges.items():
         value: Any = getattr(model, name)
@@ -318,12 +373,6 @@ def is_whitened(bags: Any) -> bool:
     """Return whether features come from a whitened dictionary, and must not be standardised.
 
     The names of the features show it; where there are none the answer is False.
-
-    Examples
-    --------
-    >>> bags = Bags([[0.0], [2.0]], offsets=[0, 1, 2])
-    >>> is_whitened(bags), is_whitened(bags.with_features(bags.X, ["whitened_rbf_0"]))
-    (False, True)
     """
     names = getattr(bags, "feature_names", None)
     return names is not None and any(str(name).startswith(WHITENED) for name in names)

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from toys import ROLES
-from unbag.io import Roles, convert, read
-from unbag.io.annotated import ANSWERS, KNOWN_LABEL, MARK
+from unbag.tables import Roles, convert, read
+from unbag.tables.annotated import ANSWERS, KNOWN_LABEL, MARK
 
 OURS = (*ANSWERS, KNOWN_LABEL)
 SUFFIXES = (".csv", ".parquet", ".feather")
@@ -44,7 +44,7 @@ def with_columns(words, path, **more):
 def annotate_twice(run, model, first, folder, suffix):
     once, twice = folder / f"once{suffix}", folder / f"twice{suffix}"
     for table, out in ((first, once), (once, twice)):
-        code, _, errors = run("annotate", model, table, "-o", out)
+        code, _, errors = run("annotate", model, table, "-o", out, "--features")
         assert code == 0, errors
     return columns_of(once), columns_of(twice)
 
@@ -94,7 +94,7 @@ def test_what_people_filled_in_is_kept_and_goes_into_a_fit(words, model, run, tm
     """Also where there is a column known_label already: annotate adds no other."""
     first = with_columns(words, tmp_path / f"own{suffix}", known_label="")
     out = tmp_path / f"out{suffix}"
-    assert run("annotate", model, first, "-o", out)[0] == 0
+    assert run("annotate", model, first, "-o", out, "--features")[0] == 0
     assert not [name for name in columns_of(out) if name.startswith("unbag_")]
     table = read(out, Roles(bag="word", labels="tags", carry=["letter", "note"]))
     assert table.bags.n_features == 16
@@ -110,7 +110,7 @@ def test_what_people_filled_in_is_kept_and_goes_into_a_fit(words, model, run, tm
 
     # Annotated anew, the labels stay; a file that holds them is not replaced by another table's.
     again = tmp_path / f"again{suffix}"
-    assert run("annotate", model, filled, "-o", again)[0] == 0
+    assert run("annotate", model, filled, "-o", again, "--features")[0] == 0
     found = columns_of(again)
     assert found["known_label"] == found["letter"]
     assert len(found) == len(columns_of(out))
@@ -161,11 +161,21 @@ def test_features_of_bags_without_rows_are_kept(words, model, run, tmp_path):
 
 def test_annotated_tables_have_no_more_features(words, model, run, tmp_path):
     own = with_columns(words, tmp_path / "own.csv", probability=0.5)
-    assert run("annotate", model, own, "-o", tmp_path / "out.csv")[0] == 0
+    assert run("annotate", model, own, "-o", tmp_path / "out.csv", "--features")[0] == 0
     roles = Roles(bag="word", labels="tags", carry=["letter", "note"])
     names = [read(tmp_path / name, roles).bags.feature_names for name in ("own.csv", "out.csv")]
     assert names[0].tolist() == names[1].tolist()
     assert "probability" in names[1]
+
+
+def test_a_fit_says_that_features_may_have_been_left_out(words, model, run, tmp_path):
+    out, own = tmp_path / "out.csv", with_columns(words, tmp_path / "own.csv", low=1)
+    assert run("annotate", model, own, "-o", out)[0] == 0
+    fit = ("fit", out, *ROLES, "-o", tmp_path / "n.unbag", "--alpha", "1", "--untagged", "unknown")
+    _, _, errors = run(*fit)
+    assert "low may not be all" in " ".join(errors.split())
+    _, _, errors = run(*fit, "--features", "low")
+    assert "may not be all" not in errors
 
 
 @pytest.mark.parametrize("name", ["predicted", "p(E)"])
@@ -192,24 +202,26 @@ def test_labels_of_a_second_table_replace_no_column(run, tmp_path):
     assert not (tmp_path / "t.parquet").exists()
 
 
-@pytest.mark.parametrize("option", ["--raven", "--audacity"])
-def test_selections_do_not_replace_what_is_read(words, model, run, tmp_path, option):
+@pytest.mark.parametrize("tool", ["raven", "audacity"])
+def test_selections_do_not_replace_what_is_read(words, model, run, tmp_path, tool):
     own = with_columns(words, tmp_path / "own.csv", start=0.0, end=1.0, media="one.wav")
     before, out = own.read_bytes(), tmp_path / "out.csv"
-    code, _, errors = run("annotate", model, own, "-o", out, option, own)
+    code, _, errors = run("annotate", model, own, "-o", out, "--write", f"{tool}={own}")
     assert code == 1
     assert "is also the input" in errors
     assert own.read_bytes() == before
-    code, _, errors = run("annotate", model, own, "-o", out, option, tmp_path / "s.txt")
+    written = f"{tool}={tmp_path / 's.txt'}"
+    code, _, errors = run("annotate", model, own, "-o", out, "--write", written)
     assert code == 0, errors
 
 
-@pytest.mark.parametrize(("option", "name"), [("--raven", "words.csv"), ("--audacity", "one.txt")])
-def test_selections_that_cannot_be_written_cost_no_table(words, model, run, tmp_path, option, name):
+@pytest.mark.parametrize(("tool", "name"), [("raven", "words.csv"), ("audacity", "one.txt")])
+def test_selections_that_cannot_be_written_cost_no_table(words, model, run, tmp_path, tool, name):
     own = with_columns(words, tmp_path / "own.csv", start=0.0, end=1.0)
     out = tmp_path / "out.csv"
     out.write_text("what was there before")
-    code, _, errors = run("annotate", model, own, "-o", out, option, tmp_path / name)
+    written = f"{tool}={tmp_path / name}"
+    code, _, errors = run("annotate", model, own, "-o", out, "--write", written)
     assert code == 1
     assert "each needs a file of its own" in errors
     assert out.read_text() == "what was there before"

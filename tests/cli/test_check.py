@@ -63,10 +63,10 @@ def test_an_interrupted_check_writes_nothing(words, run, tmp_path, monkeypatch):
     out = tmp_path / "suspicious.csv"
     out.write_text("the old one")
 
-    def interrupt(self, iteration, log_likelihood):
+    def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("unbag.ORLogisticRegression._watch", interrupt)
+    monkeypatch.setattr("unbag.fitting.linear.Objective.statistics", interrupt)
     code, _, errors = run("check", words, *ROLES, "-o", out)
     assert code == 130, errors
     assert out.read_text() == "the old one"

@@ -7,8 +7,8 @@ import pyarrow.parquet
 import pytest
 
 from toys import ROLES
-from unbag._extras import MISSING, MissingExtraError, require
-from unbag.demo.digits import run as run_demo
+from unbag import demo
+from unbag._messages import MISSING, MissingExtraError, require
 
 
 class NoExtras:
@@ -51,8 +51,8 @@ def test_a_table_needs_no_extra(no_extras, words, run, convert):
 
 @pytest.mark.parametrize("module", MISSING)
 def test_what_is_missing_is_named_with_what_brings_it(module, no_extras):
-    brings = r"'unbag\[\w+\]'$" if module != "unbag_reproduce" else r"\./reproduction, "
-    with pytest.raises(MissingExtraError, match=rf"pip install {brings}") as error:
+    brings = r'"\.\[\w+\]"'
+    with pytest.raises(MissingExtraError, match=rf"run pip install {brings} in unbag's") as error:
         require(module)
     assert error.value.name == module
 
@@ -65,26 +65,10 @@ def test_a_module_that_does_not_load_is_no_missing_extra(monkeypatch, tmp_path):
     assert not isinstance(error.value, MissingExtraError)
 
 
-@pytest.mark.parametrize("words", [("list",), ("page",), ("inductive", "--confirm", "3")])
-def test_experiments_say_in_one_line_where_they_are(no_extras, run, tmp_path, monkeypatch, words):
-    monkeypatch.chdir(tmp_path)
-    code, out, errors = run("reproduce", *words)
-    assert (code, out, errors) == (1, "", f"unbag: error: {MISSING['unbag_reproduce']}\n")
-    assert "pip install ./reproduction" in errors
-    assert not list(tmp_path.iterdir())
-
-
-def test_experiments_describe_themselves_where_they_are_not(no_extras, run):
-    code, out, _ = run("reproduce", "--help")
-    assert code == 0
-    for word in ("pip install ./reproduction", "--confirm", "--stale", "'page'", "'cell'"):
-        assert word in " ".join(out.split())
-
-
 def test_the_demo_shows_its_table_without_a_picture(no_extras, tmp_path, capsys):
-    run_demo(tmp_path / "demo")
+    demo.digits(tmp_path / "demo")
     printed = " ".join(capsys.readouterr().out.split())
     assert "supervised bound" in printed
     assert "No picture was drawn." in printed
-    assert "unbag[figures]" in printed
+    assert 'pip install ".[figures]"' in printed
     assert not list(tmp_path.iterdir())

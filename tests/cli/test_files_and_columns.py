@@ -86,7 +86,14 @@ def test_seconds_that_are_carried_can_be_written(carried_by, run, folder):
     assert code == 0, errors
     more = ("--roles", "roles.toml") if carried_by == "annotate" else ()
     code, _, errors = run(
-        "annotate", "timed.unbag", "timed.csv", *more, "-o", "out.csv", "--raven", "selections"
+        "annotate",
+        "timed.unbag",
+        "timed.csv",
+        *more,
+        "-o",
+        "out.csv",
+        "--write",
+        "raven=selections",
     )
     assert code == 0, errors
     assert len(list((folder / "selections").iterdir())) == 60
@@ -103,7 +110,9 @@ def test_corrections_of_a_table_of_vectors(run, tmp_path, monkeypatch):
     assert run("fit", "t.csv", *roles, "-o", "m.unbag")[0] == 0
     assert run("annotate", "m.unbag", "t.csv", "-o", "out.csv")[0] == 0
     rows = (tmp_path / "out.csv").read_text().splitlines()
-    (tmp_path / "out.csv").write_text("\n".join([*rows[:-1], rows[-1] + "w"]) + "\n")
+    last = rows[-1].split(",")
+    last[rows[0].split(",").index("known_label")] = "w"
+    (tmp_path / "out.csv").write_text("\n".join([*rows[:-1], ",".join(last)]) + "\n")
     code, out, errors = run(
         "fit", "t.csv", *roles, "--corrections", "out.csv", "-o", "n.unbag", "--json"
     )
@@ -138,14 +147,16 @@ def test_columns_of_times_by_options(run, tmp_path, monkeypatch):
     times = ("--start", "from", "--end", "to", "--media", "rec")
     code, _, errors = run("fit", "t.csv", "--bag", "rec", "--labels", "tags", *times, "-o", "m")
     assert code == 0, errors
-    assert run("annotate", "m", "t.csv", "-o", "o.csv", "--audacity", "labels")[0] == 0
+    assert run("annotate", "m", "t.csv", "-o", "o.csv", "--write", "audacity=labels")[0] == 0
     assert sorted(each.name for each in (tmp_path / "labels").iterdir()) == [
         "a.unbag.txt", "b.unbag.txt", "c.unbag.txt",
     ]  # fmt: skip
     # They may be named when they are needed, too.
     roles = ("--bag", "rec", "--labels", "tags", "--features", "x")
     assert run("fit", "t.csv", *roles, "-o", "n")[0] == 0
-    code, _, errors = run("annotate", "n", "t.csv", "-o", "o.csv", "--audacity", "l", *times[:4])
+    (tmp_path / "roles.toml").write_text('start = "from"\nend = "to"\n')
+    more = ("--roles", "roles.toml", "--write", "audacity=l")
+    code, _, errors = run("annotate", "n", "t.csv", "-o", "o.csv", *more)
     assert code == 0, errors
 
 
@@ -177,7 +188,7 @@ def test_fit_prints_its_features_and_what_is_no_feature(run, words):
     code, _, said = run(*fit)
     assert code == 0, said
     assert "year, lat (a time or a place by its name)" in said
-    assert "To use one of them, too, pass --features '*," in said
+    assert "To use one of them as well, pass --features '*," in said
     assert "to silence this warning, name it in --carry" in said
     assert "Features (16): x-box, y-box, " in said
     assert re.search(r"Columns that are not used \(.*year, site, lat", said)

@@ -1,13 +1,17 @@
 """What commands say of themselves, and that machines can read what they give."""
 
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 
 import pytest
 import typer
 
 from toys import ROLES
+from unbag.cli.app import COMMANDS as LISTED
 from unbag.cli.app import command_line
 
 
@@ -15,8 +19,9 @@ def commands(command=None, names=()):
     """All commands, by their names."""
     command = typer.main.get_command(command_line()) if command is None else command
     found = {names: command}
-    for name, each in getattr(command, "commands", {}).items():
-        found |= commands(each, (*names, name))
+    for name in getattr(command, "commands", {}):
+        context = command.make_context("unbag", [name], resilient_parsing=True)
+        found |= commands(command.resolve_command(context, [name])[1], (*names, name))
     return found
 
 
@@ -43,6 +48,73 @@ def test_every_help_has_an_example(name, run):
     assert {word for word in words if word.startswith("-")} <= known
 
 
+def test_the_list_of_commands_has_their_first_lines():
+    """It knows them without an import of the commands."""
+    assert [name for name in COMMANDS if " " not in name] == ["", *LISTED]
+    for name, (_, summary) in LISTED.items():
+        assert summary == COMMANDS[name].help.partition("\n\n")[0].replace("\n", " ")
+
+
+#: What a program imports for a command, and its outputs.
+IMPORTED = """
+import sys
+from contextlib import suppress
+from unbag.cli import main
+with suppress(SystemExit):
+    main()
+print(*sys.modules, file=sys.stderr)
+"""
+
+
+def imported(*arguments, **environment):
+    """The modules that a call of the program imports, and what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTED, *arguments],
+        capture_output=True, text=True, check=True, env={**os.environ, **environment},
+    )  # fmt: skip
+    return set(done.stderr.splitlines()[-1].split()), done.stdout
+
+
+SLOW = {
+    "numpy",
+    "numba",
+    "scipy",
+    "sklearn",
+    "pandas",
+    "pyarrow",
+    "joblib",
+    "torch",
+    "unbag.tables",
+}
+MODULES = {f"unbag.cli.{module}" for module, _ in LISTED.values()}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], [], ["ft"]], ids=" ".join)
+def test_no_command_is_imported_to_list_them(arguments):
+    modules, _ = imported(*arguments)
+    assert "typer" in modules
+    assert not (SLOW | MODULES) & modules
+
+
+@pytest.mark.parametrize("name", ["export", "extract"])
+def test_a_command_is_imported_when_it_is_called(name):
+    modules, out = imported(name, "--help")
+    assert modules & MODULES == {f"unbag.cli.{name}"}
+    assert LISTED[name][1] in out
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [("unbag re", ["review", "report"]), ("unbag export --js", ["--json"]),
+     ("unbag data conv", ["convert"])],
+)  # fmt: skip
+def test_shells_complete_commands_and_their_options(words, expected):
+    place = str(len(words.split()) - 1)
+    modules, out = imported(_UNBAG_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=place)
+    assert out.split() == expected
+    assert modules & MODULES == {f"unbag.cli.{name}" for name in words.split()[1:-1]}
+
+
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in GROUPS])
 def test_options_are_spelt_alike(name):
     """Results come as JSON, what is written is --output or -o, and nothing is called otherwise."""
@@ -50,6 +122,20 @@ def test_options_are_spelt_alike(name):
     assert options["as_json"] == ["--json"]
     assert options.get("output", ["--output", "-o"]) == ["--output", "-o"]
     assert not {"out", "verbose"} & set(options)
+
+
+def test_there_are_few_options():
+    """Arguments count as well. This number may only fall."""
+    assert sum(len(COMMANDS[name].params) for name in COMMANDS if name not in GROUPS) <= 239
+
+
+def test_the_usual_options_of_fit_fit_on_two_screens(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    shown, all_of_them = (run("fit", option)[1] for option in ("--help", "--help-all"))
+    assert len(shown.splitlines()) <= 61
+    options = {each.opts[0] for each in COMMANDS["fit"].params if each.opts[0].startswith("--")}
+    assert {option for option in options if option in all_of_them} == options
+    assert "--taxonomy" not in shown
 
 
 def test_the_help_of_compare_names_the_methods(run, words):
@@ -67,9 +153,7 @@ def test_results_for_machines(run, words, model, tmp_path, monkeypatch):
         "report": ("report", model, words, "-o", "report.html"),
         "convert": ("data", "convert", words, "words.npz", *ROLES),
         "data set": ("data", "convert", "letter-frost", "frost.csv"),
-        "fetch": ("data", "fetch", "letter-frost"),
-        "list": ("data", "list"),
-        "describe": ("data", "describe", "letter-frost"),
+        "formats": ("data", "formats"),
         "compare": ("compare", words, *ROLES[:4], *truth, "--carry", "note", *quick,
                     "--methods", "unbag,dummy-bags"),
     }  # fmt: skip
@@ -83,9 +167,7 @@ def test_results_for_machines(run, words, model, tmp_path, monkeypatch):
     assert found["report"]["bag_labels_used"] is True
     assert found["convert"] == {"output": "words.npz", "bags": 60, "instances": 237}
     assert found["data set"] == {"output": "frost.csv", "bags": 144, "instances": 565}
-    assert found["fetch"]["bags"] == 144
-    assert found["list"]["letter-frost"] is True
-    assert "CC BY 4.0" in found["describe"]["description"]
+    assert "raven" in found["formats"]
     accuracies = [
         record["ours"]
         for record in found["compare"]["compare"]

@@ -5,7 +5,6 @@ moments. What happened is printed with ``-s``.
 """
 
 import csv
-import gzip
 import os
 import random
 import shutil
@@ -28,8 +27,9 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 COMMANDS = {
     "fit": ("fit", "words.csv", "-o", "new.unbag"),
     "annotate": ("annotate", "m.unbag", "words.csv", "-o", "new.csv"),
-    "annotate, several": ("annotate", "m.unbag", "timed.csv", "-o", "new.csv", "--raven",
-                          "selections", "--audacity", "tracks", "--label-studio", "new.json"),
+    "annotate, several": ("annotate", "m.unbag", "timed.csv", "-o", "new.csv",
+                          "--write", "raven=selections", "--write", "audacity=tracks",
+                          "--write", "label-studio=new.json"),
     "report": ("report", "m.unbag", "words.csv", "-o", "new.html"),
     "compare": ("compare", "words.csv", "--quick", "--jobs", "2", "--methods", "unbag,sim,mimlnn",
                 "-o", "results"),
@@ -98,12 +98,8 @@ def files_of(folder):
     }
 
 
-def is_whole(path, content, example):
+def is_whole(content, example):
     """Say whether a file is as long as it was when nothing was killed."""
-    if path.endswith(".gz"):
-        # Times that were measured are among what is compressed.
-        content, example = (gzip.decompress(each).count(b"\n") for each in (content, example))
-        return content == example
     return len(content) == len(example)
 
 
@@ -121,7 +117,7 @@ def check_end(number, code, errors):
     if code == -number:
         # The interpreter has put its own answer back while it ends. To a shell it is the same.
         assert "Traceback" not in errors
-        assert "Written" in errors or "Tables" in errors
+        assert "Written" in errors or "The table" in errors
         return "after our last line"
     assert code == 128 + number, errors
     assert "Traceback" not in errors
@@ -152,9 +148,7 @@ def test_kills_at_random_moments(name, inputs, tmp_path):
     ends = Counter()
     for _ in range(KILLS // len(COMMANDS)):
         for path in new:
-            (tmp_path / path).unlink()
-            if name != "compare":
-                (tmp_path / path).write_bytes(OLD)
+            (tmp_path / path).write_bytes(OLD)
         number, moment = rng.choice(SIGNALS), rng.uniform(0, duration)
         code, errors = kill(arguments, tmp_path, number, moment)
         end = check_end(number, code, errors)
@@ -164,9 +158,7 @@ def test_kills_at_random_moments(name, inputs, tmp_path):
         for path, content in left.items():
             if path in whole:
                 is_old = content == given.get(path, OLD)
-                assert is_old or is_whole(path, content, whole[path]), f"{path} at {moment} s"
-        if number != signal.SIGKILL and name != "compare":
-            assert len({left[path] == OLD for path in new}) == 1, "some files are new, some old"
+                assert is_old or is_whole(content, whole[path]), f"{path} at {moment} s"
         if left.keys() != whole.keys():
             finish(arguments, tmp_path)
             left = files_of(tmp_path)

@@ -1,4 +1,4 @@
-"""Outputs: known before the work, compared with inputs and each other, and written all or none."""
+"""Outputs: known before the work, compared with inputs and each other, and written whole."""
 
 import os
 import shutil
@@ -64,27 +64,34 @@ def test_the_input_is_not_overwritten_by_another_name(folder, run):
         refused(run, folder, "is also the input", *ANNOTATE, name, "-o", "dawn.csv")
 
 
-@pytest.mark.parametrize(("option", "suffix"), [("--audacity", ".unbag.txt"),
-                                                ("--raven", ".unbag.selections.txt")])  # fmt: skip
+@pytest.mark.parametrize(("tool", "suffix"), [("audacity", ".unbag.txt"),
+                                              ("raven", ".unbag.selections.txt")])  # fmt: skip
 def test_selections_do_not_replace_a_table_that_is_called_like_a_recording(
-    option, suffix, folder, run
+    tool, suffix, folder, run
 ):
     table = f"dawn{suffix}"
     os.rename("dawn.csv", table)
     refused(run, folder, f"{table} is also the input", *ANNOTATE, table, "-o", "out.csv",
-            option, ".")  # fmt: skip
-    code, _, errors = run(*ANNOTATE, table, "-o", "out.csv", option, "selections")
+            "--write", f"{tool}=.")  # fmt: skip
+    code, _, errors = run(*ANNOTATE, table, "-o", "out.csv", "--write", f"{tool}=selections")
     assert code == 0, errors
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        ("-o", "out.csv", "--label-studio", "out.csv"),
-        ("-o", "out.csv", "--label-studio", "./OUT.csv"),
-        ("-o", "out.csv", "--label-studio", "all.json", "--coco", "all.json"),
-        ("-o", "dawn.unbag.txt", "--audacity", "."),
-        ("-o", "out.csv", "--raven", ".", "--label-studio", "dusk.unbag.selections.txt"),
+        ("-o", "out.csv", "--write", "label-studio=out.csv"),
+        ("-o", "out.csv", "--write", "label-studio=./OUT.csv"),
+        ("-o", "out.csv", "--write", "label-studio=all.json", "--write", "coco=all.json"),
+        ("-o", "dawn.unbag.txt", "--write", "audacity=."),
+        (
+            "-o",
+            "out.csv",
+            "--write",
+            "raven=.",
+            "--write",
+            "label-studio=dusk.unbag.selections.txt",
+        ),
     ],
 )
 def test_two_outputs_are_not_one_file(options, folder, run):
@@ -99,9 +106,9 @@ def test_two_outputs_are_not_one_file_by_links(folder, run):
     os.symlink("nowhere.json", "d.json")
     for one, other in (("a.csv", "b.csv"), ("a.csv", "c.csv"), ("b.csv", "c.csv")):
         refused(run, folder, "are one file", *ANNOTATE, "dawn.csv", "-o", one,
-                "--label-studio", other)  # fmt: skip
+                "--write", f"label-studio={other}")  # fmt: skip
     refused(run, folder, "are one file", *ANNOTATE, "dawn.csv", "-o", "nowhere.json",
-            "--label-studio", "d.json")  # fmt: skip
+            "--write", "label-studio=d.json")  # fmt: skip
 
 
 def with_recordings(folder, *names):
@@ -114,7 +121,7 @@ def with_recordings(folder, *names):
 def test_long_names_of_recordings_are_cut_to_what_a_file_system_takes(folder, run):
     long = "ö" * 200
     with_recordings(folder, f"{long}.wav", f"{long}2.wav", "\N{BIRD}" * 150, "dusk.wav")
-    outputs = ("-o", "out.csv", "--raven", "selections", "--audacity", "tracks")
+    outputs = ("-o", "out.csv", "--write", "raven=selections", "--write", "audacity=tracks")
     code, _, errors = run(*ANNOTATE, "dawn.csv", *outputs)
     assert code == 0, errors
     for name in ("selections", "tracks"):
@@ -123,16 +130,12 @@ def test_long_names_of_recordings_are_cut_to_what_a_file_system_takes(folder, ru
         assert max(len(os.fsencode(each)) for each in files) <= 255
 
 
-@pytest.mark.parametrize("fault", ["raven", "audacity", "label_studio", "table"])
-def test_all_outputs_are_written_or_none(fault, folder, run, monkeypatch):
-    """Whichever fails, and also where there are older files."""
-    targets = {"raven": "write_raven", "audacity": "write_audacity",
-               "label_studio": "write_label_studio"}  # fmt: skip
-    name = (
-        f"unbag.io.{targets[fault]}" if fault in targets else "unbag.cli.annotate.write_annotated"
-    )
-    arguments = (*ANNOTATE, "dawn.csv", "-o", "out.csv", "--raven", "new/selections",
-                 "--audacity", "old", "--label-studio", "tasks.json")  # fmt: skip
+@pytest.mark.parametrize(
+    "fault", ["raven.write_raven", "audacity.write_audacity", "label_studio.write_label_studio"]
+)
+def test_a_table_is_not_replaced_where_another_output_fails(fault, folder, run, monkeypatch):
+    arguments = (*ANNOTATE, "dawn.csv", "-o", "out.csv", "--write", "raven=new/selections",
+                 "--write", "audacity=old", "--write", "label-studio=tasks.json")  # fmt: skip
     (folder / "old").mkdir()
     (folder / "old" / "dawn.unbag.txt").write_text("before")
     (folder / "out.csv").write_text("before")
@@ -141,8 +144,11 @@ def test_all_outputs_are_written_or_none(fault, folder, run, monkeypatch):
         raise OSError(28, "No space left on device", "out.csv")
 
     with monkeypatch.context() as patch:
-        patch.setattr(name, fail)
-        refused(run, folder, "No space left", *arguments)
+        patch.setattr(f"unbag.tables.formats.{fault}", fail)
+        code, _, errors = run(*arguments)
+    assert code == 1
+    assert "No space left" in errors
+    assert (folder / "out.csv").read_text() == "before"
     code, _, errors = run(*arguments)
     assert code == 0, errors
     found = contents(folder)

@@ -104,3 +104,11 @@ def test_the_seed_decides():
 def test_wrong_parameters_are_named(wrong, message):
     with pytest.raises(ValueError, match=message):
         make_bags(**{"n_bags": 10, "random_state": 0, **wrong})
+
+
+def test_learning_needs_nothing_but_bags_and_labels():
+    from unbag import ORLogisticRegression
+
+    toy = make_bags(60, n_classes=3, separability=8.0, random_state=0)
+    model = ORLogisticRegression().fit(toy.bags, toy.y)
+    assert np.mean(model.predict_instances(toy.bags) == toy.instance_labels) > 0.95

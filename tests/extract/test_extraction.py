@@ -13,11 +13,10 @@ import pytest
 
 import unbag
 from toy_kind import Lines
-from unbag import io
+from unbag import tables
 from unbag.extract.extraction import extract, summary
-from unbag.extract.tags import read_tags
-from unbag.io import DataError, Roles
-from unbag.io.extracted import Facts, extracted_facts
+from unbag.tables import DataError, Roles
+from unbag.tables.extracted import Facts, extracted_facts
 
 
 @pytest.fixture
@@ -36,10 +35,11 @@ def folder(tmp_path):
 
 
 def tags_of(folder, text=None, **roles):
+    """The table of tags, and how it is read."""
     path = folder.parent / "tags.csv"
     if text is not None:
         path.write_text(text)
-    return read_tags(path, Roles(**roles))
+    return path, Roles(**roles)
 
 
 def done(folder):
@@ -49,20 +49,21 @@ def done(folder):
 
 
 def facts_of(path):
-    with io.table.open_source(path) as source:
+    with tables.table.open_source(path) as source:
         return extracted_facts(source)
 
 
 def test_a_table_needs_no_option(folder, tmp_path):
     output = tmp_path / "t.parquet"
-    result = extract(Lines(), folder, output, tags_of(folder))
+    result = extract(Lines(), folder, output, *tags_of(folder))
     assert (result.files, result.instances, result.failed) == (9, 17, {})
     assert result.other_files == {".txt": 1}
     table = pq.read_table(output)
-    assert table.column_names == ["file", "value", "tags"]
+    assert table.column_names == ["file", "value", "id", "tags"]
+    assert table.column("id").to_pylist()[:3] == ["deep/f9.num#1", "f0.num#1", "f0.num#2"]
     # In the order of names, wherever files lie.
     assert table.column("file").to_pylist()[:2] == ["deep/f9.num", "f0.num"]
-    read = io.read(output)
+    read = tables.read(output)
     assert (read.roles.bag, read.roles.labels, read.roles.features) == ("file", "tags", ("value",))
     assert [set(labels) for labels in read.labels.to_sets()] == [{"low", "high"}] * 9
     facts = facts_of(output)
@@ -73,16 +74,16 @@ def test_a_table_needs_no_option(folder, tmp_path):
 
 def test_what_a_person_names_wins_over_what_the_file_stores(folder, tmp_path):
     output = tmp_path / "t.parquet"
-    extract(Lines(), folder, output, tags_of(folder))
-    read = io.read(output, Roles(bag="tags", carry=["file"]), need_labels=False)
+    extract(Lines(), folder, output, *tags_of(folder))
+    read = tables.read(output, Roles(bag="tags", carry=["file"]), need_labels=False)
     assert (read.roles.bag, read.roles.labels, read.roles.media) == ("tags", None, None)
 
 
 def test_processes_do_not_change_the_table(folder, tmp_path):
     seen = []
-    extract(Lines(), folder, tmp_path / "one.parquet", tags_of(folder))
+    extract(Lines(), folder, tmp_path / "one.parquet", *tags_of(folder))
     extract(
-        Lines(), folder, tmp_path / "two.parquet", tags_of(folder), n_jobs=2,
+        Lines(), folder, tmp_path / "two.parquet", *tags_of(folder), n_jobs=2,
         on_file=lambda *each: seen.append(each),
     )  # fmt: skip
     one, two = ((tmp_path / f"{name}.parquet").read_bytes() for name in ("one", "two"))
@@ -94,7 +95,7 @@ def test_processes_do_not_change_the_table(folder, tmp_path):
 def test_progress_is_told_within_files(folder, tmp_path):
     seen = []
     extract(
-        Lines(), folder, tmp_path / "t.parquet", tags_of(folder),
+        Lines(), folder, tmp_path / "t.parquet", *tags_of(folder),
         on_progress=lambda done, total: seen.append((done, total)),
     )  # fmt: skip
     sizes = [path.stat().st_size for path in folder.rglob("*.num")]
@@ -109,7 +110,7 @@ def test_files_that_fail_are_named_and_the_others_are_there(folder, tmp_path):
     (folder / "f4.num").write_text("bug")
     faults = []
     result = extract(
-        Lines(), folder, tmp_path / "t.parquet", tags_of(folder),
+        Lines(), folder, tmp_path / "t.parquet", *tags_of(folder),
         on_file=lambda done, total, name, fault: faults.append((name, fault)),
     )  # fmt: skip
     assert list(result.failed) == ["f3.num", "f4.num"]
@@ -147,7 +148,7 @@ def test_bags_without_instances_are_listed_and_not_rows(folder, tmp_path, caplog
     tags = tags_of(folder, "file,tags\nf4,(none)\n" + "".join(
         f"f{number},low|{'high' if number % 2 else ''}\n" for number in (0, 1, 2, 3, 5, 6, 7, 9)
     ))  # fmt: skip
-    result = extract(Lines(), folder, tmp_path / "t.parquet", tags)
+    result = extract(Lines(), folder, tmp_path / "t.parquet", *tags)
     assert result.without_instances == ["f3.num", "f4.num"]
     assert result.tagged_without_instances == ["f3.num"]
     assert "1 of them has tags, and no fit will learn from it: f3.num" in " ".join(
@@ -161,7 +162,7 @@ def test_bags_without_instances_are_listed_and_not_rows(folder, tmp_path, caplog
 def test_files_without_tags_are_refused_before_the_work(folder, tmp_path):
     tags = tags_of(folder, "file,tags\nf0.num,low\nf1.num,\nzz,low\n")
     with pytest.raises(DataError, match=r"no tags for 8 of 9 files of lines: deep/f9.num, f1"):
-        extract(Lines(), folder, tmp_path / "t.parquet", tags)
+        extract(Lines(), folder, tmp_path / "t.parquet", *tags)
     assert done(folder) == []
 
 
@@ -169,10 +170,10 @@ def test_what_missing_tags_mean_is_kept_for_the_fit(folder, tmp_path):
     text = "file,tags\nf0.num,low\nf1.num,\nf2.num,high\nzz,low\n"
     for untagged in ("unknown", "absent"):
         tags = tags_of(folder, text, untagged=untagged)
-        result = extract(Lines(), folder, tmp_path / "t.parquet", tags)
+        result = extract(Lines(), folder, tmp_path / "t.parquet", *tags)
         assert len(result.files_without_tags) == 7
         assert result.tags_without_file == ["zz"]
-        read = io.read(result.output)
+        read = tables.read(result.output)
         assert read.roles.untagged == untagged
         assert read.labels.optional[0].all() == (untagged == "unknown")
         assert pq.read_table(result.output).column("tags").null_count == 13
@@ -182,7 +183,7 @@ def test_what_missing_tags_mean_is_kept_for_the_fit(folder, tmp_path):
     ("text", "roles"),
     [
         ("recording,species\nF0.NUM,low\nf0.num,high\n", {}),
-        ("bag;tags\nin/f0.num;low,high\n", {"delimiter": ","}),
+        ("bag;tags\nin/f0.num;low,high\n", {"label_separator": ","}),
         ("name,low,high,mid\nf0,1,1,0\n", {"bag": "name", "label_columns": ["low", "high", "mid"]}),
         ("file,tags\nf0,LOW|High\n", {"fold_case": True}),
         ("file,tags\nf0,deep|high\n", {"rename": {"deep": "low"}}),
@@ -190,7 +191,7 @@ def test_what_missing_tags_mean_is_kept_for_the_fit(folder, tmp_path):
 )
 def test_tags_come_in_many_layouts(folder, tmp_path, text, roles):
     tags = tags_of(folder, text, untagged="unknown", **roles)
-    result = extract(Lines(), folder, tmp_path / "t.parquet", tags)
+    result = extract(Lines(), folder, tmp_path / "t.parquet", *tags)
     cells = dict(zip(*(pq.read_table(result.output).column(name).to_pylist()
                        for name in ("file", "tags")), strict=True))  # fmt: skip
     if "F0.NUM" in text:
@@ -208,14 +209,14 @@ def test_tags_come_in_many_layouts(folder, tmp_path, text, roles):
         ("name,tags\nf0,low\n", "no column of the files, such as 'file'"),
         ("file,birds\nf0,low\n", "no column of the tags, such as 'tags'"),
         ("file,tags\nf0,low\nf0,(none)\n", "tags in one row, and none of them by another"),
-        ("file,tags\nf0,low\nf0,?low\n", "both as present and as unknown"),
+        ("file,tags\nf0,low|?low\n", "both as present and as unknown"),
         ("file,tags\nx,low\ny,high\n", "no tags for any of the 9 files of lines: its names are"),
         ("", "empty"),
     ],
 )
 def test_wrong_tags_are_one_line(folder, tmp_path, text, fault):
     with pytest.raises(DataError, match=fault) as raised:
-        extract(Lines(), folder, tmp_path / "t.parquet", tags_of(folder, text))
+        extract(Lines(), folder, tmp_path / "t.parquet", *tags_of(folder, text))
     assert "\n" not in str(raised.value)
 
 
@@ -223,10 +224,10 @@ def test_one_name_in_two_folders_needs_the_folder(folder, tmp_path):
     (folder / "other").mkdir()
     (folder / "other" / "f9.num").write_text("90\n")
     with pytest.raises(DataError, match=r"Several files of lines may be called like 'f9.num'"):
-        extract(Lines(), folder, tmp_path / "t.parquet", tags_of(folder))
+        extract(Lines(), folder, tmp_path / "t.parquet", *tags_of(folder))
     text = (tmp_path / "tags.csv").read_text().replace("f9.num", "deep/f9.num")
     tags = tags_of(folder, text + "other/f9.num,low\n")
-    result = extract(Lines(), folder, tmp_path / "t.parquet", tags)
+    result = extract(Lines(), folder, tmp_path / "t.parquet", *tags)
     assert result.files_without_tags == []
 
 
@@ -243,7 +244,7 @@ def test_a_folder_without_files_of_the_kind_says_what_it_has(folder, tmp_path):
 
 
 def test_a_stopped_run_goes_on_where_it_was(folder, tmp_path):
-    whole = extract(Lines(), folder, tmp_path / "whole.parquet", tags_of(folder))
+    whole = extract(Lines(), folder, tmp_path / "whole.parquet", *tags_of(folder))
     (tmp_path / "log.txt").unlink()
 
     def stop(done, total, name, fault):
@@ -252,9 +253,9 @@ def test_a_stopped_run_goes_on_where_it_was(folder, tmp_path):
 
     output = tmp_path / "t.parquet"
     with pytest.raises(KeyboardInterrupt):
-        extract(Lines(), folder, output, tags_of(folder), on_file=stop)
+        extract(Lines(), folder, output, *tags_of(folder), on_file=stop)
     assert not output.exists()
-    result = extract(Lines(), folder, output, tags_of(folder))
+    result = extract(Lines(), folder, output, *tags_of(folder))
     assert result.resumed == 4
     assert sorted(done(folder)) == sorted(set(done(folder)))
     assert output.read_bytes() == whole.output.read_bytes()
@@ -346,12 +347,28 @@ def test_runs_killed_at_fifty_moments_give_the_same_bytes(folder):
 
 def test_metadata_of_others_is_left_alone(folder, tmp_path):
     output = tmp_path / "t.parquet"
-    extract(Lines(), folder, output, tags_of(folder))
+    extract(Lines(), folder, output, *tags_of(folder))
     table = pq.read_table(output)
     for content in (b"{", b"[]", b'{"roles": {"bag": 3}}', json.dumps({"roles": 1}).encode()):
         pq.write_table(table.replace_schema_metadata({b"unbag.extracted": content}), output)
-        read = io.read(output, Roles(bag="file"), need_labels=False)
+        read = tables.read(output, Roles(bag="file"), need_labels=False)
         assert read.roles.features == ("value",)
+
+
+@pytest.mark.parametrize("value", [3, "text", [3], {"a": [3]}, None])
+def test_facts_of_other_types_are_none(value, folder, tmp_path):
+    output = tmp_path / "t.parquet"
+    extract(Lines(), folder, output, *tags_of(folder))
+    written = pq.read_table(output)
+    facts = vars(facts_of(output))
+    for name, usual in facts.items():
+        edited = {b"unbag.extracted": json.dumps(facts | {name: value}).encode()}
+        pq.write_table(written.replace_schema_metadata(edited), output)
+        is_text = isinstance(usual, str) and isinstance(value, str)
+        is_free = name in ("roles", "settings") and isinstance(value, dict)
+        assert (facts_of(output) is not None) == (is_text or is_free), name
+    # What is not ours is a table like others.
+    assert tables.read(output, Roles(bag="file", labels="tags")).roles.features == ("value",)
 
 
 @pytest.mark.parametrize(("role", "content"), [
@@ -360,14 +377,14 @@ def test_metadata_of_others_is_left_alone(folder, tmp_path):
 ])  # fmt: skip
 def test_metadata_open_no_other_file(role, content, folder, tmp_path):
     output, other = tmp_path / "t.parquet", tmp_path / "other.csv"
-    extract(Lines(), folder, output, tags_of(folder))
+    extract(Lines(), folder, output, *tags_of(folder))
     other.write_text(content)
     facts = facts_of(output)
     stored = {name: value for name, value in facts.roles.items() if name != "labels"}
     edited = replace(facts, roles={**stored, role: str(other)}).metadata()
     pq.write_table(pq.read_table(output).replace_schema_metadata(edited), output)
     with pytest.warns(UserWarning, match=f"not used: {role} is stored as the path"):
-        read = io.read(output, Roles(bag="file"), need_labels=False)
+        read = tables.read(output, Roles(bag="file"), need_labels=False)
     assert read.labels is None
     assert (read.roles.label_table, read.roles.rename, read.roles.taxonomy) == (None, (), ())
 

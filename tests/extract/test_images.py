@@ -1,7 +1,6 @@
 """Pictures of all kinds, good and bad, through `unbag extract images`."""
 
 import json
-import os
 import struct
 import warnings
 import zlib
@@ -11,16 +10,17 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from unbag import io
+from unbag import tables
 from unbag.cli import main
-from unbag.datasets import make_pictures, write_pictures
 from unbag.extract import Regions, image_regions, images
-from unbag.io import DataError
+from unbag.tables import DataError
 
-Image = pytest.importorskip("PIL.Image", reason="pip install 'unbag[images]'")
-pytest.importorskip("skimage", reason="pip install 'unbag[images]'")
+Image = pytest.importorskip("PIL.Image", reason="the extra images is not installed")
+pytest.importorskip("skimage", reason="the extra images is not installed")
 
-from unbag.extract.pictures import MOST_PIXELS, PLACE, read_picture  # noqa: E402
+from synthetic.pictures import make_pictures, write_pictures  # noqa: E402
+from unbag.extract.maps import over_regions  # noqa: E402
+from unbag.extract.pictures import MOST_PIXELS, PLACE, Images, read_picture  # noqa: E402
 from unbag.extract.regions import FEATURES, lab_of, outline_rings  # noqa: E402
 
 #: Where the red square of `square` lies: x, y, width, height.
@@ -205,7 +205,7 @@ def test_a_row_says_where_a_region_lies(folder, tmp_path):
     result, rows = extracted(folder, tmp_path)
     assert result.instances == len(rows) == 2
     assert finds_the_square(rows)
-    assert list(rows[0]) == ["file", *PLACE, "outline", *FEATURES]
+    assert list(rows[0]) == ["file", *PLACE, "outline", *FEATURES, "id"]
     assert rows[0]["file"] == "good.png"
     assert all(np.isfinite(row[name]) for row in rows for name in FEATURES)
     assert len(FEATURES) == len(set(FEATURES)) == 100
@@ -266,20 +266,6 @@ def test_bad_files_are_named_one_by_one_and_the_good_are_there(folder, tmp_path,
     found = set(pq.read_table(tmp_path / "t.parquet").column("file").to_pylist())
     assert found == {"good.png"}
     assert {path.name for path in tmp_path.iterdir()} == {"photos", "t.parquet"}
-
-
-def test_python_warns_of_bad_files(folder, tmp_path):
-    (folder / "bad.png").write_bytes(b"nothing")
-    with pytest.warns(UserWarning, match="1 of 2 pictures could not be read"):
-        result = images(folder, tmp_path / "t.parquet")
-    assert list(result.failed) == ["bad.png"]
-
-
-def test_only_bad_files_are_one_line(tmp_path, capsys):
-    (tmp_path / "a.png").write_bytes(b"nothing")
-    assert run("extract", "images", tmp_path, "-o", tmp_path / "t.parquet") == 1
-    assert "None of 1 pictures could be read; the first: " in capsys.readouterr().err
-    assert os.listdir(tmp_path) == ["a.png"]
 
 
 def test_a_file_that_may_not_be_read_says_so(folder, tmp_path, monkeypatch):
@@ -365,14 +351,14 @@ def test_boxes_of_other_programs_are_taken(folder, tmp_path, name):
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("file,x,y,width,height\ngood.png,1,1,0,5\n", "is no box: it has no area"),
-        ("file,left,top,right,bottom\ngood.png,5,5,5,9\n", "is no box"),
+        ("file,x,y,width,height\ngood.png,1,1,0,5\n", "is not a box: it has no area"),
+        ("file,left,top,right,bottom\ngood.png,5,5,5,9\n", "is not a box"),
         ("file,x,y,width,height\ngood.png,x,1,2,2\n", "is not a finite number"),
         ("file,x,y\ngood.png,1,2\n", "needs columns file, x, y, width, height"),
         ("file,x,y,width,height\nelse.png,1,2,3,4\n", "no picture is called like 'else.png'"),
         ("file,x,y,width,height\n", "has no boxes"),
         ("file,x,y,width,height,image_width,image_height\ngood.png,1,1,2,2,120,160\n",
-         "its boxes are of a picture of 120 x 160"),
+         "its boxes are for a picture of 120 x 160"),
     ],
 )  # fmt: skip
 def test_wrong_boxes_are_one_line(folder, tmp_path, text, fault):
@@ -383,7 +369,7 @@ def test_wrong_boxes_are_one_line(folder, tmp_path, text, fault):
 
 def test_boxes_of_other_pictures_are_named(folder, tmp_path):
     (tmp_path / "boxes.csv").write_text(BOX_FILES["boxes.csv"] + "else.png,1,1,5,5\n")
-    with pytest.warns(UserWarning, match=r"boxes of 1 names are not used.*else\.png"):
+    with pytest.warns(UserWarning, match=r"1 name is not used.*else\.png"):
         images(folder, tmp_path / "t.parquet", segments=tmp_path / "boxes.csv")
 
 
@@ -394,6 +380,269 @@ def test_boxes_outside_are_left_out(folder, tmp_path):
     result, rows = extracted(folder, tmp_path, segments=tmp_path / "boxes.csv")
     assert [box_of(row) for row in rows] == [(0, 0, 15, 15), (150, 110, 10, 10)]
     assert "Left out: 1 box lies outside of its 160 x 120 pixels" in result.notes["good.png"]
+
+
+# Masks.
+
+
+def numbered(width=160, height=120, numbers=(7, 3)):
+    """A mask: the red square of `square`, a strip at the left, and nothing else."""
+    mask = np.zeros((120, 160), int)
+    x, y, wide, high = SQUARE
+    mask[y : y + high, x : x + wide] = numbers[0]
+    mask[:, :20] = numbers[1]
+    rows, columns = np.arange(height) * 120 // height, np.arange(width) * 160 // width
+    return mask[rows[:, None], columns]
+
+
+def saved(mask, path, mode):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    image = Image.fromarray(mask.astype(np.uint16 if mode == "I;16" else np.uint8))
+    if mode == "P":
+        image.putpalette(np.random.default_rng(0).bytes(768))
+    image.save(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "numbers", "size"),
+    [
+        ("good.png", "L", (7, 3), (160, 120)),
+        ("good.png", "I;16", (40_000, 300), (160, 120)),
+        ("good_masks.png", "P", (255, 1), (160, 120)),
+        ("good_cp_masks.png", "I;16", (2, 1), (160, 120)),
+        ("good.png.png", "L", (2, 1), (80, 60)),
+        ("GOOD.PNG", "L", (7, 3), (640, 480)),
+    ],
+)
+def test_regions_of_masks_are_taken(folder, tmp_path, name, mode, numbers, size):
+    saved(numbered(*size, numbers), tmp_path / "masks" / name, mode)
+    result, rows = extracted(folder, tmp_path, masks=tmp_path / "masks")
+    places = {row["region"]: box_of(row) for row in rows}
+    assert places == {numbers[0]: SQUARE, numbers[1]: (0, 0, 20, 120)}
+    assert result.notes == {}
+    # They are described as boxes in the same places.
+    (tmp_path / "boxes.csv").write_text(
+        "file,x,y,width,height\ngood,0,0,20,120\ngood,60,30,40,40\n"
+    )
+    _, boxes = extracted(folder, tmp_path, segments=tmp_path / "boxes.csv")
+    for row, box in zip(sorted(rows, key=box_of), boxes, strict=True):
+        assert [row[each] for each in FEATURES] == [box[each] for each in FEATURES]
+
+
+def test_masks_are_found_in_the_same_folders(tmp_path):
+    for number, place in enumerate(("one", "two/deep"), 1):
+        (tmp_path / "photos" / place).mkdir(parents=True)
+        square(seed=number).save(tmp_path / "photos" / place / "x.jpg")
+        saved(numbered(numbers=(number, 0)), tmp_path / "masks" / place / "x.png", "L")
+    square().save(tmp_path / "photos" / "bare.png")
+    result, rows = extracted(tmp_path / "photos", tmp_path, masks=tmp_path / "masks")
+    assert [(row["file"], row["region"]) for row in rows] == [
+        ("one/x.jpg", 1),
+        ("two/deep/x.jpg", 2),
+    ]
+    assert result.without_instances == ["bare.png"]
+    assert result.notes == {"bare.png": "It has no mask."}
+
+
+def test_tiny_regions_of_masks_are_kept(tmp_path):
+    """Though they are smaller than a pixel of the picture as it is looked at."""
+    (tmp_path / "photos").mkdir()
+    square().resize((1600, 1200)).save(tmp_path / "photos" / "a.png")
+    mask = np.full((1200, 1600), 9)
+    mask[601:603, 801:803], mask[1199, 1599] = 4, 5
+    saved(mask, tmp_path / "masks" / "a.png", "L")
+    _, rows = extracted(tmp_path / "photos", tmp_path, masks=tmp_path / "masks")
+    assert {row["region"]: box_of(row) for row in rows} == {
+        4: (800, 600, 5, 5), 5: (1595, 1195, 5, 5), 9: (0, 0, 1600, 1200),
+    }  # fmt: skip
+    assert all(np.isfinite(row[name]) for row in rows for name in FEATURES)
+
+
+def test_one_number_for_several_pieces_is_said(folder, tmp_path):
+    saved(numbered(numbers=(255, 255)), tmp_path / "masks" / "good.png", "L")
+    result, rows = extracted(folder, tmp_path, masks=tmp_path / "masks")
+    assert len(rows) == 1
+    said = "Its mask has one number for 2 pieces: they are one region."
+    assert result.notes == {"good.png": said}
+
+
+def test_wrong_masks_are_named(folder, tmp_path, capsys):
+    masks = tmp_path / "masks"
+    for name, size in (("small", (160, 100)), ("turned", (120, 160)), ("good", (160, 120))):
+        square().save(folder / f"{name}.png")
+        saved(numbered(*size), masks / f"{name}.png", "L")
+    for name in ("colours", "broken"):
+        square().save(folder / f"{name}.png")
+        square().save(masks / f"{name}.png")
+    (masks / "broken.png").write_bytes(b"this is no picture")
+    words = ("extract", "images", folder, "-o", tmp_path / "t.parquet", "--masks", masks)
+    assert run(*words) == 1
+    faults = [line for line in capsys.readouterr().err.splitlines() if "error:" in line][:4]
+    expected = {
+        "broken": "cannot be read as a picture",
+        "colours": "holds colours (RGB), not numbers of regions",
+        "small": "has 160 x 100 pixels, which is neither the size of its picture, 160 x 120",
+        "turned": "has 120 x 160 pixels",
+    }
+    for (name, fault), line in zip(expected.items(), sorted(faults), strict=True):
+        assert f"{name}.png" in line
+        assert fault in line
+    assert {*pq.read_table(tmp_path / "t.parquet").column("file").to_pylist()} == {"good.png"}
+
+
+@pytest.mark.parametrize(
+    ("names", "fault"),
+    [
+        (["good.png", "good_mask.png"], r"may be masks of the same picture: keep one"),
+        (["other.png"], r"no picture is called like 'other'"),
+        (["good.jpg"], r"holds no masks"),
+    ],
+)
+def test_masks_that_cannot_be_matched_are_refused(folder, tmp_path, names, fault):
+    for name in names:
+        saved(numbered(), tmp_path / "masks" / name, "L")
+    with pytest.raises(DataError, match=fault):
+        images(folder, tmp_path / "t.parquet", masks=tmp_path / "masks")
+
+
+def test_masks_among_the_pictures_are_refused(folder, tmp_path):
+    saved(numbered(), folder / "good_masks.png", "L")
+    with pytest.raises(DataError, match="keep masks in a folder apart"):
+        images(folder, tmp_path / "t.parquet", masks=folder)
+    with pytest.raises(DataError, match="is not a folder of masks"):
+        images(folder, tmp_path / "t.parquet", masks=folder / "good.png")
+
+
+def test_other_masks_do_not_resume_a_run(folder, tmp_path):
+    (folder / "bad.png").write_bytes(b"")
+    saved(numbered(), tmp_path / "masks" / "good.png", "L")
+    sources = [
+        Images(masks=tmp_path / "masks").prepared({"good.png": folder / "good.png"}).settings()
+    ]
+    saved(numbered(numbers=(1, 2)), tmp_path / "masks" / "good.png", "L")
+    sources += [
+        Images(masks=tmp_path / "masks").prepared({"good.png": folder / "good.png"}).settings()
+    ]
+    assert sources[0]["masks"] != sources[1]["masks"]
+
+
+# Networks.
+
+
+EMBEDDED = ["embedding_0", "embedding_1", "embedding_2"]
+
+
+def eyes(path, *, cell=8, height=None, width=None, is_last=False, factor=1.0):
+    """A network that gives mean colours of cells (``y``), and of the whole picture (``pooled``)."""
+    from tiny_networks import onnx_file
+
+    nodes = [
+        ("Transpose", ["x"], "turned", {"perm": [0, 3, 1, 2] if is_last else [0, 1, 2, 3]}),
+        ("AveragePool", ["turned"], "means", {"kernel_shape": [cell] * 2, "strides": [cell] * 2}),
+        ("Mul", ["means", "factor"], "y", {}),
+        ("GlobalAveragePool", ["means"], "pooled", {}),
+    ]
+    shape = (None, height, width, 3) if is_last else (None, 3, height, width)
+    return onnx_file(
+        path, nodes, inputs={"x": shape}, outputs=("pooled", "y"), factor=np.float32(factor)
+    )
+
+
+@pytest.fixture
+def onnx_eyes():
+    pytest.importorskip("onnx", reason="the extra onnx is not installed")
+    pytest.importorskip("onnxruntime", reason="the extra embed is not installed")
+    return eyes
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [{}, {"height": 240, "width": 320}, {"height": 64, "width": 640}, {"is_last": True}],
+    ids=["any", "own", "larger", "colours last"],
+)
+def test_a_network_describes_each_region(onnx_eyes, folder, tmp_path, shape):
+    network = onnx_eyes(tmp_path / "eyes.onnx", **shape)
+    saved(numbered(), tmp_path / "masks" / "good.png", "L")
+    options = {"masks": tmp_path / "masks", "embed": network, "embed_scale": "0..255"}
+    _, rows = extracted(folder, tmp_path, **options)
+    assert [*rows[0]][-104:-1] == [*FEATURES, *EMBEDDED]
+    for row, colour in zip(rows, (GREY, RED), strict=True):
+        found = [row[name] for name in EMBEDDED]
+        # Cells at the edge show what is outside of it.
+        np.testing.assert_allclose(found, colour, atol=20)
+    _, alone = extracted(folder, tmp_path, embed_only=True, **options)
+    assert [*alone[0]][-5:-1] == ["region", *EMBEDDED]
+    assert [row[EMBEDDED[2]] for row in alone] == [row[EMBEDDED[2]] for row in rows]
+
+
+def test_layers_and_scales_are_chosen(onnx_eyes, folder, tmp_path):
+    network = onnx_eyes(tmp_path / "eyes.onnx", factor=2.0)
+    found = {}
+    for scale, layers in (("0..1", ("means", "y")), ("-1..1", "means"), ("imagenet", "means")):
+        options = {"embed": network, "embed_layer": layers, "embed_scale": scale, "grid": 1}
+        result, (row,) = extracted(folder, tmp_path, embed_only=True, **options)
+        found[scale] = np.array([row[name] for name in row if name.startswith("embedding_")])
+        metadata = json.loads(pq.read_schema(result.output).metadata[b"unbag.extracted"])
+        assert metadata["settings"]["network"]["name"] == "eyes.onnx"
+        assert metadata["settings"]["network"]["scale"] == scale
+    np.testing.assert_allclose(found["0..1"][3:], 2 * found["0..1"][:3], rtol=1e-5)
+    zero_to_one = found["0..1"][:3]
+    np.testing.assert_allclose(found["-1..1"], 2 * zero_to_one - 1, atol=1e-5)
+    standard = (zero_to_one - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
+    np.testing.assert_allclose(found["imagenet"], standard, atol=1e-4)
+
+
+def test_maps_are_interpolated_and_averaged_over_regions():
+    rng = np.random.default_rng(0)
+    height, width, n_rows, n_columns = 30, 47, 4, 6
+    maps = [rng.random((n_rows, n_columns, 2), np.float32), rng.random((1, 2, 3), np.float32)]
+    places = [np.array([0]), np.arange(100, 400), rng.permutation(height * width)[:50]]
+
+    def fine(values, n_pixels):
+        cells = (np.arange(n_pixels) + 0.5) * (len(values) / n_pixels) - 0.5
+        return np.interp(cells, np.arange(len(values)), values)
+
+    expected = []
+    for map_ in maps:
+        down = np.apply_along_axis(fine, 0, map_, height)
+        pixels = np.apply_along_axis(fine, 1, down, width).reshape(height * width, -1)
+        expected.append([pixels[place].mean(axis=0) for place in places])
+    found = over_regions(maps, places, (height, width))
+    np.testing.assert_allclose(found, np.concatenate(expected, axis=1), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("layer", "fault"),
+    [("pooled", "gives 3 x 1 x 1 numbers for a picture, not a map"), ("no", "no layer no")],
+)
+def test_layers_without_maps_are_refused(onnx_eyes, folder, tmp_path, layer, fault):
+    network = onnx_eyes(tmp_path / "eyes.onnx")
+    with pytest.raises(DataError, match=fault):
+        images(folder, tmp_path / "t.parquet", embed=network, embed_layer=layer)
+    assert not (tmp_path / "t.parquet.parts").exists()
+
+
+def test_networks_of_other_inputs_are_refused(onnx_eyes, folder, tmp_path):
+    from tiny_networks import listener
+
+    network = listener(tmp_path / "ears.onnx")
+    with pytest.raises(DataError, match="inputs of shape any x 8000: a network of pictures"):
+        images(folder, tmp_path / "t.parquet", embed=network)
+
+
+def test_another_network_does_not_resume_a_run(onnx_eyes, folder, tmp_path, monkeypatch):
+    network = onnx_eyes(tmp_path / "eyes.onnx")
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("unbag.extract.pictures.over_regions", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            images(folder, tmp_path / "t.parquet", embed=network)
+    onnx_eyes(tmp_path / "eyes.onnx", factor=3.0)
+    with pytest.raises(DataError, match="run with other settings has finished"):
+        images(folder, tmp_path / "t.parquet", embed=network)
 
 
 # From a folder to annotated regions.
@@ -412,11 +661,11 @@ def photos(tmp_path_factory):
 def test_commands_need_no_option_after_extract(photos, tmp_path, capsys):
     made, folder = photos
     table, model, answers = (tmp_path / name for name in ("t.parquet", "m.unbag", "a.parquet"))
-    code = run("extract", "images", folder, "--labels", folder / "tags.csv", "-o", table)
+    code = run("extract", "images", folder, "--tags", folder / "tags.csv", "-o", table)
     assert code == 0
     assert run("fit", table, "-o", model) == 0
     coco = tmp_path / "coco.json"
-    assert run("annotate", model, table, "-o", answers, "--coco", coco) == 0
+    assert run("annotate", model, table, "-o", answers, "--write", f"coco={coco}") == 0
     rows = pq.read_table(answers).to_pylist()
     n_labelled = sum(row["status"] == "labelled" for row in rows)
     assert len(json.loads(coco.read_text())["annotations"]) == n_labelled
@@ -437,53 +686,38 @@ def test_commands_need_no_option_after_extract(photos, tmp_path, capsys):
     assert np.mean(right) > 0.8
 
 
-def test_settings_are_kept_in_the_table(photos, tmp_path):
+def test_new_photos_are_described_by_the_network_of_the_model(onnx_eyes, photos, tmp_path, capsys):
     _, folder = photos
-    table = tmp_path / "t.parquet"
-    code = run(
-        "extract", "images", folder, "--labels", folder / "tags.csv", "-o", table,
-        "--grid", "3", "--size", "64", "--jobs", "2", "--untagged", "absent",
-    )  # fmt: skip
-    assert code == 0
-    stored = json.loads(pq.read_schema(table).metadata[b"unbag.extracted"])
-    assert stored["settings"] == {"contrast": 7.0, "grid": 3, "segments": None, "size": 64}
-    assert stored["roles"]["untagged"] == "absent"
-    assert stored["roles"]["bag"] == stored["roles"]["media"] == "file"
-    assert (stored["kind"], stored["things"]) == ("images", "pictures")
-
-
-def test_a_stopped_run_gives_the_same_bytes(photos, tmp_path):
-    _, folder = photos
-    tags = folder / "tags.csv"
-    whole = images(folder, tmp_path / "whole.parquet", tags).output.read_bytes()
-    read = []
-
-    def stop(done, total, name, fault):
-        read.append(name)
-        if len(read) == 9:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        images(folder, tmp_path / "t.parquet", tags, on_file=stop)
-    result = images(
-        folder, tmp_path / "t.parquet", tags, on_file=lambda *each: read.append(each[2])
-    )
-    assert result.resumed == 9
-    assert sorted(read) == sorted(set(read))
-    assert (tmp_path / "t.parquet").read_bytes() == whole
-    images(folder, tmp_path / "two.parquet", tags, n_jobs=2)
-    assert (tmp_path / "two.parquet").read_bytes() == whole
+    network, table = onnx_eyes(tmp_path / "eyes.onnx"), tmp_path / "t.parquet"
+    model, answers = tmp_path / "m.unbag", tmp_path / "a.parquet"
+    words = ("--embed", network, "--embed-scale", "0..1", "--embed-only")
+    assert run("extract", "images", folder, "--tags", folder / "tags.csv", *words, "-o", table) == 0
+    assert run("fit", table, "-o", model) == 0
+    assert run("annotate", model, folder, "--embed", network, "-o", answers) == 0
+    rows = pq.read_table(answers)
+    features = pq.read_table(table, columns=EMBEDDED)
+    assert rows.select(EMBEDDED).equals(features)
+    capsys.readouterr()
+    other = onnx_eyes(tmp_path / "other.onnx", factor=2.0)
+    assert run("annotate", model, folder, "--embed", other, "-o", answers) == 1
+    assert "pass the network of the model" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("words", "fault"),
     [
-        (["--untagged", "absent"], "--untagged is for --labels"),
+        (["--untagged", "absent"], "--untagged is for --tags"),
         (["--size", "10"], "--size must be"),
         (["--contrast", "0"], "--contrast must be"),
         (["--grid", "0"], "--grid must be"),
         (["--segments", "nowhere.json"], "nowhere.json does not exist"),
-        (["--labels", "nowhere.csv"], "nowhere.csv does not exist"),
+        (["--masks", "nowhere"], "nowhere is not a folder of masks"),
+        (["--embed", "nowhere.onnx"], "nowhere.onnx does not exist"),
+        (["--embed-only"], "--embed-only is for --embed: pass both"),
+        (["--embed-layer", "y"], "--embed-layer is for --embed: pass both"),
+        (["--embed-scale", "0..1"], "--embed-scale is for --embed: pass both"),
+        (["--embed", "x", "--embed-scale", "0..2"], "--embed-scale must be one of imagenet, 0..1"),
+        (["--tags", "nowhere.csv"], "nowhere.csv does not exist"),
     ],
 )
 def test_wrong_options_are_one_line(folder, tmp_path, capsys, words, fault):
@@ -497,6 +731,8 @@ def test_a_grid_of_boxes_is_refused(folder, tmp_path):
     (tmp_path / "boxes.csv").write_text(BOX_FILES["boxes.csv"])
     with pytest.raises(DataError, match="grid= and segments=: choose one"):
         images(folder, tmp_path / "t.parquet", grid=3, segments=tmp_path / "boxes.csv")
+    with pytest.raises(DataError, match="segments= and masks=: choose one"):
+        images(folder, tmp_path / "t.parquet", segments=tmp_path / "boxes.csv", masks=tmp_path)
 
 
 @pytest.mark.parametrize("module", ["PIL", "skimage"])
@@ -505,7 +741,7 @@ def test_without_the_extra_it_says_what_to_install(folder, tmp_path, monkeypatch
         monkeypatch.delitem(__import__("sys").modules, name)
     monkeypatch.setitem(__import__("sys").modules, module, None)
     assert run("extract", "images", folder, "-o", tmp_path / "t.parquet") == 1
-    assert "pip install 'unbag[images]'" in capsys.readouterr().err
+    assert 'run pip install ".[images]" in unbag\'s folder' in capsys.readouterr().err
 
 
 # An array.
@@ -609,8 +845,8 @@ def test_a_flipped_region_has_the_same_colours():
 
 def test_annotated_regions_go_to_coco_and_come_back(folder, tmp_path):
     extracted(folder, tmp_path)
-    table = io.read(tmp_path / "t.parquet", need_labels=False)
-    io.write_coco(tmp_path / "c.json", table, ["background", "square"], score=[0.5, 0.91234])
+    table = tables.read(tmp_path / "t.parquet", need_labels=False)
+    tables.write_for_tool("coco", tmp_path / "c.json", table, [None, "square"], [0.5, 0.91234])
     document = json.loads((tmp_path / "c.json").read_text())
     assert document["categories"] == [{"id": 1, "name": "square"}]
     (found,) = document["annotations"]
@@ -623,4 +859,4 @@ def test_annotated_regions_go_to_coco_and_come_back(folder, tmp_path):
     assert [list(box_of(row)) for row in rows] == [found["bbox"]]
     (tmp_path / "w.csv").write_text("bag,labels,f\na,x,1\nb,y,2\n")
     with pytest.raises(DataError, match=r"has no boxes in pictures.*no column x, y"):
-        io.write_coco(tmp_path / "c.json", io.read(tmp_path / "w.csv"), ["x", "y"])
+        tables.write_for_tool("coco", "c.json", tables.read(tmp_path / "w.csv"), ["x", "y"])

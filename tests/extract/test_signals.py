@@ -13,16 +13,16 @@ import pytest
 from pyarrow import csv, feather
 
 import unbag
-from unbag import io
+from synthetic.signals import make_signals, write_signals
+from unbag import tables
 from unbag.cli import main
-from unbag.datasets import make_signals, write_signals
 from unbag.extract import signal_windows, signals, streams
-from unbag.extract.descriptions import Description, vectors_of
+from unbag.extract.descriptions import WindowDescription, vectors_of
 from unbag.extract.extraction import summary
 from unbag.extract.layouts import TIME
-from unbag.extract.windows import Course, Cutter, Pace
-from unbag.io import DataError
-from unbag.io.guess import plain_name
+from unbag.extract.windows import Cutter, Sampling, TimeSummary
+from unbag.tables import DataError
+from unbag.tables.guess import plain_name
 
 CHANNELS = ("acc_x", "acc_y", "acc_z")
 
@@ -79,7 +79,7 @@ def test_formats_give_the_same_windows(tmp_path, suffix):
     result, rows = extracted(path, tmp_path)
     assert spans(rows) == [(0, 2), (2, 4), (4, 6), (6, 8), (8, 10)]
     found = signal_windows(times, values, channels=CHANNELS)
-    assert list(rows[0]) == ["file", "start", "end", *found.feature_names]
+    assert list(rows[0]) == ["file", "start", "end", *found.feature_names, "id"]
     features = [[row[name] for name in found.feature_names] for row in rows]
     np.testing.assert_allclose(features, found.features, rtol=1e-5, atol=1e-5)
     assert np.isfinite(features).all()
@@ -92,7 +92,7 @@ def test_a_table_needs_no_option(tmp_path):
     write_signals(made, tmp_path / "made")
     output, model, answers = (tmp_path / name for name in ("t.parquet", "m.unbag", "a.parquet"))
     tags = tmp_path / "made" / "tags.csv"
-    assert run("extract", "signals", tmp_path / "made/days", "--labels", tags, "-o", output) == 0
+    assert run("extract", "signals", tmp_path / "made/days", "--tags", tags, "-o", output) == 0
     assert run("fit", output, "-o", model) == 0
     assert run("annotate", model, output, "-o", answers) == 0
     rows = pq.read_table(answers).to_pylist()
@@ -109,9 +109,9 @@ def test_recordings_of_one_table_are_those_of_its_column(tmp_path, suffix):
     write_signals(made, tmp_path / "many", suffix=suffix)
     tags = tmp_path / "one" / "tags.csv"
     _, others = extracted(
-        tmp_path / "many/days", tmp_path, labels=tmp_path / "many/tags.csv", rate=50.0
+        tmp_path / "many/days", tmp_path, tags=tmp_path / "many/tags.csv", rate=50.0
     )
-    result, rows = extracted(path, tmp_path, labels=tags, rate=50.0)
+    result, rows = extracted(path, tmp_path, tags=tags, rate=50.0)
     assert [row["file"] + suffix for row in rows] == [row["file"] for row in others]
     assert {row["table"] for row in rows} == {path.name}
     for name in ("start", "end", "tags", "acc_x_mean", "gyro_z_period"):
@@ -119,7 +119,7 @@ def test_recordings_of_one_table_are_those_of_its_column(tmp_path, suffix):
     assert "3 recordings are uneven or of another rate, such as: " in result.notes[path.name]
     assert (result.files, result.bags) == (1, 3)
     assert "instances of 3 recordings in 1 file." in summary(result, "recordings")[0]
-    read = io.read(tmp_path / "t.parquet")
+    read = tables.read(tmp_path / "t.parquet")
     assert read.roles.bag == "file"
 
 
@@ -127,7 +127,7 @@ def test_progress_is_told_within_a_table(tmp_path, monkeypatch):
     monkeypatch.setattr(streams, "rows_of", partial(streams.rows_of, chunk_bytes=4000))
     path = tmp_path / "a.csv"
     written(path, table(*swing(60.0)))
-    kind = streams.signals_kind(path)
+    kind = streams.Signals().prepared({path.name: path})
     shares = []
     with_report = kind.instances(path, "a", shares.append)
     assert shares[0] == 0.0
@@ -156,18 +156,18 @@ def test_a_column_of_another_name_tells_recordings_apart_here_and_in_the_tags(tm
     ])  # fmt: skip
     path = written(tmp_path / "a.csv", rows)
     (tmp_path / "tags.csv").write_text("night,tags\nn1,still\nn2,loud\n")
-    _, found = extracted(path, tmp_path, labels=tmp_path / "tags.csv", bag="night")
+    _, found = extracted(path, tmp_path, tags=tmp_path / "tags.csv", bag="night")
     assert {(row["file"], row["tags"]) for row in found} == {("n1", "still"), ("n2", "loud")}
     # The tags may call it as they usually do.
     (tmp_path / "tags.csv").write_text("file,tags\nn1,still\nn2,loud\n")
-    _, again = extracted(path, tmp_path, labels=tmp_path / "tags.csv", bag="night")
+    _, again = extracted(path, tmp_path, tags=tmp_path / "tags.csv", bag="night")
     assert again == found
 
 
 def test_tags_in_the_folder_are_no_signals(tmp_path):
     written(tmp_path / "in/a.csv", table(*swing()))
     (tmp_path / "in/tags.csv").write_text("file,tags\na,still\n")
-    result, rows = extracted(tmp_path / "in", tmp_path, labels=tmp_path / "in/tags.csv")
+    result, rows = extracted(tmp_path / "in", tmp_path, tags=tmp_path / "in/tags.csv")
     assert (result.files, len(rows), rows[0]["tags"]) == (1, 5, "still")
 
 
@@ -227,7 +227,7 @@ def test_time_stamps_are_read_with_their_zones(tmp_path, kind):
     stamp = rows[1]["time"]
     assert stamp.replace(tzinfo=None).isoformat() == "2024-05-31T23:59:58.500000"
     assert (stamp.tzinfo is not None) == (kind in ("zulu", "zone"))
-    roles = io.peek(tmp_path / "t.parquet", need_labels=False).roles
+    roles = tables.read(tmp_path / "t.parquet", need_labels=False).roles
     assert "time" in roles.carry
 
 
@@ -257,8 +257,9 @@ def test_what_is_guessed_is_said(tmp_path, caplog):
     with caplog.at_level(logging.INFO, logger="unbag"):
         _, rows = extracted(path, tmp_path)
     for said in ("Times are in column 'time', numbers of s.", "Channels: acc_x, acc_y, acc_z.",
-                 "note (no numbers)", "activity_id (says what happened", "row (a running number)",
-                 "Samples per second: 50.", "119 features of each window: 29 of each of 4 channels "
+                 "note (no numbers)", "activity_id (an activity by its name)",
+                 "row (a running number)", "Samples per second: 50.",
+                 "119 features of each window: 29 of each of 4 channels "
                  "(acc_length among them), and 3 correlations."):  # fmt: skip
         assert said in caplog.text
     assert not [name for name in rows[0] if name.startswith(("activity", "note", "row"))]
@@ -360,7 +361,7 @@ def test_missing_values_are_interpolated_or_left_out(tmp_path):
     assert "5 rows lack values: interpolated." in result.notes["a.csv"]
     assert "Left out: 80 rows lack values for too long." in result.notes["a.csv"]
     assert spans(rows) == [(0, 2), (2, 4), (5.6, 7.6), (7.6, 9.6)]
-    assert all(np.isfinite(row[name]) for row in rows for name in list(row)[3:])
+    assert all(np.isfinite(row[name]) for row in rows for name in list(row)[3:-1])
 
 
 def test_numbers_that_nobody_measures_are_missing_values():
@@ -392,7 +393,7 @@ def test_constant_channels_are_described(tmp_path):
     values[:, 1] = 9.81
     values[:, 2] = 0
     _, rows = extracted(written(tmp_path / "a.csv", table(times, values)), tmp_path)
-    assert all(np.isfinite(row[name]) for row in rows for name in list(row)[3:])
+    assert all(np.isfinite(row[name]) for row in rows for name in list(row)[3:-1])
     assert rows[0]["acc_y_spread"] == rows[0]["acc_z_spread"] == 0
     assert rows[0]["acc_x:acc_y_correlation"] == 0
 
@@ -516,7 +517,8 @@ def test_time_stamps_that_are_none_are_named(tmp_path):
     cells = [STAMPS["plain"].format(2 * n) for n in range(50)]
     cells[30] = "31.5.2024"
     path = written(tmp_path / "a.csv", table(cells, swing(1.0)[1]))
-    with pytest.raises(DataError, match=r"row 32, column 'time': '31\.5\.2024' is no time stamp"):
+    fault = r"row 32, column 'time': '31\.5\.2024' is not a time stamp"
+    with pytest.raises(DataError, match=fault):
         signals(path, tmp_path / "t.parquet", windows=0.5)
 
 
@@ -536,18 +538,10 @@ def test_notes_of_many_files_are_counted(tmp_path, capsys):
     assert len(json.loads(capsys.readouterr().out)["notes"]) == 8
 
 
-def test_python_warns_of_bad_files(tmp_path):
-    written(tmp_path / "in/a.csv", table(*swing()))
-    (tmp_path / "in/b.csv").write_text("nothing")
-    with pytest.warns(UserWarning, match="1 of 2 files could not be read"):
-        result = signals(tmp_path / "in", tmp_path / "t.parquet")
-    assert list(result.failed) == ["b.csv"]
-
-
 @pytest.mark.parametrize(
     ("words", "fault"),
     [
-        (["--untagged", "absent"], "--untagged is for --labels"),
+        (["--untagged", "absent"], "--untagged is for --tags"),
         (["--windows", "0"], "--windows must be more than 0"),
         (["--hop", "3"], "--hop must be from"),
         (["--windows", "0.01"], "samples at 50 Hz, and needs 8: pass --windows"),
@@ -555,7 +549,7 @@ def test_python_warns_of_bad_files(tmp_path):
         (["--time", "when"], "no column 'when'"),
         (["--channels", "mag_*"], "matches mag_*"),
         (["--channels", "mag"], "no column 'mag'"),
-        (["--labels", "nowhere.csv"], "nowhere.csv does not exist"),
+        (["--tags", "nowhere.csv"], "nowhere.csv does not exist"),
     ],
 )
 def test_wrong_options_are_one_line(tmp_path, capsys, words, fault):
@@ -601,14 +595,14 @@ def test_blocks_give_what_one_look_gives(hop, jitter):
     values[500:600, 2] = np.nan
     times = np.sort(np.append(times, times[[17, 99, 100]]))
     values = np.insert(values, [17, 99, 100], 0.5, axis=0)
-    description = Description(CHANNELS, 2.0, 50.0)
-    course = Course()
-    course.add(times)
-    pace = Pace.of(course.steps, description)
-    assert pace.is_even == (jitter == 0)
+    description = WindowDescription(CHANNELS, 2.0, 50.0)
+    summary = TimeSummary()
+    summary.add(times)
+    sampling = Sampling.of(summary.steps, description)
+    assert sampling.is_even == (jitter == 0)
 
     def cut(borders):
-        cutter = Cutter(description, hop, pace)
+        cutter = Cutter(description, hop, sampling)
         for first, end in zip([0, *borders], [*borders, len(times)], strict=True):
             cutter.add(times[first:end], values[first:end], is_last=end == len(times))
         counts = (cutter.n_gaps, cutter.n_short, cutter.n_repeated, cutter.n_filled,
@@ -625,7 +619,7 @@ def test_blocks_give_what_one_look_gives(hop, jitter):
     if jitter == 0:
         missing = np.isnan(values[:, 2]) & (np.arange(len(times)) > 495)
         rows = np.unique(times[~missing | (np.arange(len(times)) > 650)])
-        expected = naive_spans(rows, 2.0, hop, pace.step, 0.2)
+        expected = naive_spans(rows, 2.0, hop, sampling.step, 0.2)
         np.testing.assert_allclose(np.column_stack([whole.start, whole.end]), expected, atol=1e-5)
 
 
@@ -639,42 +633,6 @@ def test_small_blocks_of_a_file_change_nothing(tmp_path, monkeypatch):
         streams, "rows_of", lambda *given, **named: rows_of(*given, **named, chunk_bytes=9000)
     )
     assert extracted(path, tmp_path)[0].output.read_bytes() == whole
-
-
-@pytest.mark.parametrize("together", [False, True])
-def test_a_stopped_run_gives_the_same_table_to_the_byte(tmp_path, together):
-    made = make_signals(6, duration=20.0, random_state=2)
-    write_signals(made, tmp_path / "made", together=together)
-    source = tmp_path / "made" / ("days.csv" if together else "days")
-    if together:
-        # Several tables, each of several recordings.
-        rows = csv.read_csv(source)
-        for number in range(3):
-            names = [f"day_{2 * number + place:03}" for place in range(2)]
-            chosen = np.isin(np.array(rows["recording"].to_pylist()), names)
-            written(tmp_path / f"parts/{number}.csv", rows.filter(pa.array(chosen)))
-        source = tmp_path / "parts"
-    tags = tmp_path / "made" / "tags.csv"
-    whole = signals(source, tmp_path / "whole.parquet", tags)
-    seen = []
-
-    def stop(done, total, name, fault):
-        seen.append(name)
-        if len(seen) == 2:
-            raise KeyboardInterrupt
-
-    output = tmp_path / "t.parquet"
-    with pytest.raises(KeyboardInterrupt):
-        signals(source, output, tags, on_file=stop)
-    assert not output.exists()
-    result = signals(source, output, tags, n_jobs=2)
-    assert result.resumed == 2
-    assert output.read_bytes() == whole.output.read_bytes()
-    seen.clear()
-    with pytest.raises(KeyboardInterrupt):
-        signals(source, output, tags, on_file=stop)
-    with pytest.raises(DataError, match=r"other settings has finished \(hop was 2.0 and is 1"):
-        signals(source, output, tags, hop=1.0)
 
 
 @pytest.mark.slow  # Half a minute.
@@ -739,7 +697,7 @@ def test_vectors_are_channels_that_differ_by_their_axis():
 
 
 def test_many_channels_are_compared_with_their_neighbours():
-    few, many = (Description(tuple(map(str, range(n))), 2.0, 50.0) for n in (12, 13))
+    few, many = (WindowDescription(tuple(map(str, range(n))), 2.0, 50.0) for n in (12, 13))
     assert (len(few.pairs), len(many.pairs)) == (66, 12)
 
 

@@ -1,15 +1,14 @@
 """A background that costs something, against sums over all labellings."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
 from oracle import enumerate_charged_bag, enumerate_noisy_bag
+from toys import parts_of
 from unbag import Bags, ORLogisticRegression
-from unbag.fitting import LabelNoise, Part, make_parts, naming_costs
-from unbag.fitting.background import charges
+from unbag.fitting.noise import LabelNoise
 from unbag.union import UnionProblem
+from unbag.union.conditioner import background_costs
 
 COST = 0.7
 
@@ -48,9 +47,8 @@ def assert_slope(gradient, value, W, rng, step=1e-5):
     assert np.sum(gradient * direction) == pytest.approx(gain / (2 * step), rel=1e-6)
 
 
-@pytest.mark.parametrize("method", ["auto", "chain"])
 @pytest.mark.parametrize("cost", [0.0, COST])
-def test_parts_agree_with_enumeration(cost, method, small, rng):
+def test_parts_agree_with_enumeration(cost, small, rng):
     bags, problem = small
     weight = rng.random(len(bags)) + 0.5
 
@@ -61,29 +59,29 @@ def test_parts_agree_with_enumeration(cost, method, small, rng):
         return weight @ np.log(found)
 
     W = rng.normal(size=(4, 3))
-    (part,) = make_parts(bags, problem, None, weight, None, method, part=partial(Part, cost=cost))
-    for found in (part.statistics(W), part.expectation(W)):
-        assert found.value == pytest.approx(value(W), rel=1e-10)
-        assert_slope(found.gradient, value, W, rng)
+    (part,) = parts_of(bags, problem, weight=weight, cost=cost)
+    found = part.statistics(W)
+    assert found.value == pytest.approx(value(W), rel=1e-10)
+    assert_slope(found.gradient, value, W, rng)
 
 
 def test_parts_with_rates_agree_with_enumeration(small, rng):
     bags, problem = small[0][:3], small[1]
     problem = UnionProblem(bags.offsets, problem.y[:3])
     noise = LabelNoise(3, 4, np.array([0.1, 0.2, 0.3]), 0.05)
-    missed, false = (rate[0] for rate in noise.rates)
+    missed_rate, false_rate = (rate[0] for rate in noise.rates)
 
     def value(W):
         total, log_prior = 0.0, np.log(priors(bags, W))
         for b in range(len(bags)):
             own = log_prior[bags.offsets[b] : bags.offsets[b + 1]].copy()
             own[:, -1] -= COST * (problem.y[b] == 1).any()
-            total += np.log(enumerate_noisy_bag(own, problem.y[b], missed, false)[0])
+            total += np.log(enumerate_noisy_bag(own, problem.y[b], missed_rate, false_rate)[0])
         return total
 
     W = rng.normal(size=(4, 3))
-    (part,) = make_parts(bags, problem, part=partial(noise.part, cost=COST))
-    found = part.statistics(W)
+    (part,) = parts_of(bags, problem, cost=COST, noise=noise)
+    found = part.statistics(W, noise.rates)
     assert found.value == pytest.approx(value(W), rel=1e-9)
     assert_slope(found.gradient, value, W, rng)
 
@@ -107,16 +105,7 @@ def test_annotation_agrees_with_enumeration(small, rng):
     np.testing.assert_allclose(model.log_likelihood(bags, y), np.log(likelihood), atol=1e-9)
 
 
-def test_what_names_cost_by_hand():
-    y = np.array([[1, 0, 0], [0, 1, 1], [0, 0, 0]])
-    costs, mean = naming_costs(y, np.array([6, 2, 8]), np.ones(3))
-    # Half of all instances are in bags without labels; of the others, three quarters are class 0.
-    np.testing.assert_allclose(costs, [np.log(4 / 3) + np.log(2), np.log(4) + np.log(2), 0.0])
-    assert mean == pytest.approx((6 * costs[0] + 2 * costs[1]) / 8)
-    nothing, none = naming_costs(np.zeros((2, 3)), np.array([1, 2]), np.ones(2))
-    assert (nothing.tolist(), none) == ([0.0, 0.0], 0.0)
-
-
 def test_bags_without_labels_pay_nothing():
     y = np.array([[1, 0], [0, 0], [-1, -1], [-1, 1]])
-    assert charges(y, np.array([0, 1, 3, 4, 5]), 2.0).tolist() == [2.0, 0.0, 0.0, 0.0, 2.0]
+    offsets = np.array([0, 1, 3, 4, 5])
+    assert background_costs(y, offsets, 2.0).tolist() == [2.0, 0.0, 0.0, 0.0, 2.0]

@@ -5,14 +5,21 @@ import pickle
 import numpy as np
 import pytest
 
-from toys import make_colours
+from toys import make_colours, parts_of
 from unbag import ORLogisticRegression
-from unbag.fitting import LabelNoise, Progress, Training, fit_em, make_parts
-from unbag.fitting.noise import likeliest_rates, log_odds_of, log_prior_of, prior_gradient
+from unbag.fitting.linear import Objective, PartsInMemory
+from unbag.fitting.noise import (
+    LabelNoise,
+    log_odds_of,
+    log_prior_of,
+    most_likely_rates,
+    prior_gradient,
+)
+from unbag.fitting.scaling import Scale
 from unbag.union import UnionProblem
 from unbag.union.rates import is_rate
 
-LEARN = {"missed": "learn", "false": "learn-per-class"}
+LEARN = {"missed_rate": "learn", "false_rate": "learn-per-class"}
 
 
 @pytest.fixture
@@ -33,13 +40,9 @@ def added(y, rate, rng):
     return np.where(rng.random(y.shape) < rate, 1, y)
 
 
-def noisy_parts(bags, problem, noise, weight=None):
-    return make_parts(bags, problem, None, weight, part=noise.part)
-
-
 @pytest.mark.parametrize("background", [False, True])
-@pytest.mark.parametrize("missed", ["learn", "learn-per-class"])
-def test_the_gradient_is_that_of_the_objective(background, missed, colours, rng):
+@pytest.mark.parametrize("missed_rate", ["learn", "learn-per-class"])
+def test_the_gradient_is_that_of_the_objective(background, missed_rate, colours, rng):
     bags, y = colours
     y[rng.random(y.shape) < 0.1] = -1
     if background:
@@ -50,18 +53,20 @@ def test_the_gradient_is_that_of_the_objective(background, missed, colours, rng)
         if y[b, bags.instance_labels[i]] != 0:
             pinned[i] = bags.instance_labels[i]
     problem = UnionProblem(bags.offsets, y, pinned)
-    noise = LabelNoise(3, y.shape[1], missed, "learn-per-class")
+    noise = LabelNoise(3, y.shape[1], missed_rate, "learn-per-class")
     weight = rng.random(len(bags)) * 2
-    objective = noise.objective(noisy_parts(bags, problem, noise, weight), alpha=0.3)
     shape = y.shape[1], 3
+    parts = PartsInMemory(parts_of(bags, problem, weight=weight, noise=noise))
+    objective = Objective(parts, Scale.none(2), 0.3, shape, noise)
     flat = objective.flat(rng.normal(size=shape) * 0.3) + 0.1
 
     def value_at(flat):
-        return objective.statistics(objective.unflattened(flat, shape)).value
+        return objective.statistics(objective.unflattened(flat)).value
 
-    here = objective.statistics(objective.unflattened(flat, shape))
-    gradient = objective.flat_gradient(here)
-    assert len(gradient) == len(flat) == np.prod(shape) + (1 if missed == "learn" else 3) + 3
+    value, descent = objective.descent(flat)
+    gradient = -descent
+    assert value == -value_at(flat)
+    assert len(gradient) == len(flat) == np.prod(shape) + (1 if missed_rate == "learn" else 3) + 3
     for k in range(len(flat)):
         step = np.where(np.arange(len(flat)) == k, 1e-5, 0.0)
         slope = (value_at(flat + step) - value_at(flat - step)) / 2e-5
@@ -70,7 +75,7 @@ def test_the_gradient_is_that_of_the_objective(background, missed, colours, rng)
 
 def test_rates_of_classes_leave_the_others_only_where_much_says_so():
     wrong, chances = np.array([200.0, 2.0, 0.0, 0.0]), np.array([400.0, 4.0, 400.0, 0.0])
-    rates = likeliest_rates(wrong, chances, prior=1.0)
+    rates = most_likely_rates(wrong, chances, prior=1.0)
     log_odds = log_odds_of(rates)
     gradient = wrong - rates * chances + prior_gradient(log_odds)
     np.testing.assert_allclose(gradient, 0.0, atol=1e-8)
@@ -93,12 +98,9 @@ def test_statistics_add_up(colours, rng):
     bags, y = colours
     problem, noise = UnionProblem(bags.offsets, y), LabelNoise(3, 3, 0.1, 0.2)
     W = rng.normal(size=(3, 3))
-    (whole,) = noisy_parts(bags, problem, noise)
-    halves = [
-        part
-        for own in np.array_split(np.arange(len(bags)), 2)
-        for part in make_parts(bags, problem, own, part=noise.part)
-    ]
+    (whole,) = parts_of(bags, problem, noise=noise)
+    halves = parts_of(bags, problem, 2, noise=noise)
+    assert len(halves) == 2
     total = sum(
         (each.statistics(W, rates=noise.rates) for each in halves[1:]),
         pickle.loads(pickle.dumps(halves[0])).statistics(W, rates=noise.rates),
@@ -113,8 +115,8 @@ def test_rates_of_zero_give_the_statistics_of_right_label_sets(colours, rng):
     bags, y = colours
     problem, noise = UnionProblem(bags.offsets, y), LabelNoise(3, 3, 0.1, 0.2)
     W = rng.normal(size=(3, 3))
-    (part,) = noisy_parts(bags, problem, noise)
-    (plain,) = make_parts(bags, problem)
+    (part,) = parts_of(bags, problem, noise=noise)
+    (plain,) = parts_of(bags, problem)
     never = LabelNoise(3, 3, 0.0, 0.0)
     assert not any(rate.any() for rate in never.rates)
     noisy, expected = part.statistics(W, rates=never.rates), plain.statistics(W)
@@ -123,22 +125,19 @@ def test_rates_of_zero_give_the_statistics_of_right_label_sets(colours, rng):
 
 
 @pytest.mark.parametrize("how", ["learn", "learn-per-class"])
-def test_em_never_falls_and_ends_where_lbfgs_does(how, colours, rng):
+def test_the_best_rates_are_those_that_their_counts_estimate(how, colours, rng):
+    """L-BFGS climbs by the gradient; networks go by expected counts, as EM does."""
     bags, y = colours
     y = added(removed(y, bags, 0.2, rng), 0.1, rng)
-    problem = UnionProblem(bags.offsets, y)
-    noise = LabelNoise(3, 3, how, how)
-    training = Training(bags, problem, ~noise.noisy(problem).impossible, noise=noise, alpha=1.0)
-    progress = Progress(np.zeros(training.shape))
-    objective, values = training.objective(), []
-    progress.watch = lambda *_: values.append(
-        progress.history[-1] - objective.penalty(progress.weights)
+    model = ORLogisticRegression(missed_rate=how, false_rate=how, tol=1e-13).fit(bags, y)
+    problem, noise = UnionProblem(bags.offsets, y), LabelNoise(3, 3, how, how)
+    noise.start_from(model.progress_.rates)
+    (part,) = parts_of(bags, problem, noise=noise)
+    noise.learn(
+        part.statistics(np.column_stack([model.coef_, model.intercept_]), noise.rates).noise
     )
-    fit_em(objective, progress.weights, max_iter=2000, tol=1e-9, progress=progress)
-    assert (np.diff(values) >= -1e-8).all()
-    climbed = ORLogisticRegression(missed=how, false=how, tol=1e-10).fit(bags, y)
-    np.testing.assert_allclose(progress.rates.missed[0], climbed.missed_, atol=0.01)
-    np.testing.assert_allclose(progress.rates.false[0], climbed.false_, atol=0.01)
+    np.testing.assert_allclose(noise.rates.missed_rate[0], model.missed_rate_, atol=1e-4)
+    np.testing.assert_allclose(noise.rates.false_rate[0], model.false_rate_, atol=1e-4)
 
 
 @pytest.mark.parametrize("log_odds", [-1e9, -30.0, 30.0, 1e9])

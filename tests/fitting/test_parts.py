@@ -1,4 +1,4 @@
-"""Parts answer purely, statistics add up, and searches need few products."""
+"""Parts answer purely, statistics add up, and fits relax what is intractable."""
 
 import pickle
 import tracemalloc
@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from toys import make_colours
+from toys import make_colours, parts_of
 from unbag import Bags, ORLogisticRegression
-from unbag.fitting import Objective, Progress, Training, fit_em, fit_lbfgs, make_parts
-from unbag.fitting.scaling import Scale
-from unbag.fitting.statistics import Moments, Ray
+from unbag.fitting import Decision, Progress
+from unbag.fitting.linear import Climb, InMemory, Objective, PartsInMemory
+from unbag.fitting.parts import PartMaker
+from unbag.fitting.scaling import Moments, Scale
 from unbag.union import IntractableBagError, UnionProblem
 
 
@@ -20,23 +21,25 @@ def colours(rng):
     return make_colours(rng)
 
 
-def parts_of(bags, y, n_parts, **options):
-    """Cut bags into parts of about equal numbers of bags."""
-    problem = UnionProblem(bags.offsets, y)
-    cuts = np.array_split(np.arange(len(bags)), n_parts)
-    return [part for own in cuts for part in make_parts(bags, problem, own, **options)]
+def moments_of(bags, n_parts, weight=None):
+    """Add up the moments of the parts of bags that all have the same label."""
+    problem = UnionProblem(bags.offsets, np.ones((len(bags), 1), dtype=int))
+    parts = parts_of(bags, problem, n_parts, weight=weight)
+    assert len(parts) == n_parts
+    weighted = weight is not None
+    return sum((part.moments(weighted) for part in parts[1:]), parts[0].moments(weighted))
 
 
 def test_statistics_add_up(colours, rng):
     bags, y = colours
     W = rng.normal(size=(3, 3))
-    (whole,) = make_parts(bags, UnionProblem(bags.offsets, y))
-    parts = parts_of(bags, y, 7)
+    problem = UnionProblem(bags.offsets, y)
+    (whole,) = parts_of(bags, problem)
+    parts = parts_of(bags, problem, 7)
     assert len(parts) == 7
     total = sum((part.statistics(W) for part in parts[1:]), parts[0].statistics(W))
     assert total.value == pytest.approx(whole.statistics(W).value, rel=1e-12)
     np.testing.assert_allclose(total.gradient, whole.statistics(W).gradient, atol=1e-10)
-    assert total.weight == bags.n_instances
 
 
 def test_scattered_bags_are_a_part_too(colours, rng):
@@ -44,12 +47,11 @@ def test_scattered_bags_are_a_part_too(colours, rng):
     chosen = np.flatnonzero(rng.random(len(bags)) < 0.5)
     W = rng.normal(size=(3, 3))
     problem = UnionProblem(bags.offsets, y)
-    expected = make_parts(bags[chosen], UnionProblem(bags[chosen].offsets, y[chosen]))[0]
-    for gather in (False, True):
-        (part,) = make_parts(bags, problem, chosen, gather=gather)
-        np.testing.assert_array_equal(part.features(), bags[chosen].X)
-        assert part.statistics(W).value == expected.statistics(W).value
-        assert part.bags.tolist() == chosen.tolist()
+    (expected,) = parts_of(bags[chosen], UnionProblem(bags[chosen].offsets, y[chosen]))
+    part = PartMaker(problem, chosen).part(bags.X, chosen)
+    np.testing.assert_array_equal(part.features(), bags[chosen].X)
+    assert part.statistics(W).value == expected.statistics(W).value
+    assert part.bags.tolist() == chosen.tolist()
 
 
 def pickled_map(function, parts):
@@ -57,57 +59,22 @@ def pickled_map(function, parts):
     return [function(pickle.loads(pickle.dumps(part))) for part in parts]
 
 
-@pytest.mark.parametrize("fit", [fit_em, fit_lbfgs])
-def test_parts_may_forget_what_they_kept(fit, colours):
+class Elsewhere(InMemory):
+    """Bags whose parts forget everything between two questions."""
+
+    def parts(self, maker, map):
+        return PartsInMemory(super().parts(maker, map).parts, pickled_map)
+
+
+@pytest.mark.parametrize("rates", [{}, {"missed_rate": "learn", "false_rate": 0.1}])
+def test_parts_may_forget_what_they_kept(rates, colours, monkeypatch):
     bags, y = colours
-    start, weights = np.zeros((3, 3)), []
-    for map_parts in (map, pickled_map):
-        objective = Objective(parts_of(bags, y, 3), alpha=1.0, map=map_parts)
-        progress = Progress(start)
-        fit(objective, start, max_iter=15, tol=0.0, progress=progress)
-        weights.append(progress.weights)
-    np.testing.assert_allclose(weights[0], weights[1], atol=1e-10)
-
-
-def test_along_a_ray_logits_are_linear(colours, rng):
-    bags, y = colours
-    (part,) = make_parts(bags, UnionProblem(bags.offsets, y))
-    ray = Ray(rng.normal(size=(3, 3)), rng.normal(size=(3, 3)))
-    here = part.expectation(ray.origin)
-    low, high = part.lower_bounds(ray, [-1e-6, 1e-6])
-    # The bound touches the likelihood at the origin, so both have the same slope there.
-    assert (high - low) / 2e-6 == pytest.approx(np.sum(here.gradient * ray.direction), rel=1e-5)
-    moved = part.expectation(ray.at(0.3), ray, 0.3)
-    fresh = part.statistics(ray.at(0.3))
-    assert moved.value == pytest.approx(fresh.value, rel=1e-12)
-    np.testing.assert_allclose(moved.gradient, fresh.gradient, atol=1e-9)
-
-
-class CountedProducts(np.ndarray):
-    """Features that count the matrix products they take part in."""
-
-    count = 0
-
-    def __matmul__(self, other):
-        CountedProducts.count += 1
-        return np.asarray(self) @ np.asarray(other)
-
-    def __rmatmul__(self, other):
-        CountedProducts.count += 1
-        return np.asarray(other) @ np.asarray(self)
-
-
-def test_an_iteration_of_em_takes_two_products(colours):
-    bags, y = colours
-    (part,) = make_parts(bags, UnionProblem(bags.offsets, y))
-    part.X = part.X.view(CountedProducts)
-    counts = []
-    for n_iterations in (10, 30):
-        CountedProducts.count = 0
-        start = np.zeros((3, 3))
-        fit_em(Objective([part]), start, max_iter=n_iterations, tol=0.0, progress=Progress(start))
-        counts.append(CountedProducts.count)
-    assert counts[1] - counts[0] == 2 * 20
+    monkeypatch.setattr("unbag.fitting.parts.PART_WORK", 1.0)
+    monkeypatch.setattr("unbag.fitting.parts.PART_INSTANCES", 100)
+    model = ORLogisticRegression(max_iter=15, tol=0.0, **rates).fit(Elsewhere(bags), y)
+    expected = ORLogisticRegression(max_iter=15, tol=0.0, **rates).fit(bags, y)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    assert model.history_.tolist() == expected.history_.tolist()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -115,11 +82,8 @@ def test_an_iteration_of_em_takes_two_products(colours):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_moments_merge_without_losing_digits(dtype, offset, weighted, rng):
     X = (offset + rng.normal(size=(20_000, 3))).astype(dtype)
-    bags = Bags(X, 10 * np.arange(2001))
-    y = np.ones((2000, 1), dtype=int)
     weight = rng.random(2000) if weighted else None
-    parts = parts_of(bags, y, 50, bag_weight=weight)
-    moments = sum((part.moments(weighted) for part in parts[1:]), parts[0].moments(weighted))
+    moments = moments_of(Bags(X, 10 * np.arange(2001)), 50, weight)
     exact = X.astype(np.longdouble)
     rows = None if weight is None else np.repeat(weight, 10)
     mean = np.average(exact, axis=0, weights=rows)
@@ -133,11 +97,10 @@ def test_sparse_moments_are_those_of_the_dense_features(rng):
     X = rng.normal(size=(200, 4)) * (rng.random((200, 4)) < 0.3)
     X[:, 3] = 0.1
     weight = rng.random(40)
-    answers = []
-    for features in (X, sparse.csr_matrix(X)):
-        bags = Bags(features, 5 * np.arange(41))
-        parts = parts_of(bags, np.ones((40, 1), dtype=int), 4, bag_weight=weight)
-        answers.append(sum((part.moments(True) for part in parts[1:]), parts[0].moments(True)))
+    answers = [
+        moments_of(Bags(features, 5 * np.arange(41)), 4, weight)
+        for features in (X, sparse.csr_matrix(X))
+    ]
     for name in ("weight", "mean", "squares", "low", "high"):
         np.testing.assert_allclose(*(getattr(each, name) for each in answers), atol=1e-12)
 
@@ -173,8 +136,7 @@ def test_sparse_features_get_the_scale_of_dense_ones(dtype, rng):
     X = np.column_stack([X, np.zeros(200), np.full(200, 0.1), np.full(200, 1e6)]).astype(dtype)
     scales = []
     for features in (X, sparse.csr_matrix(X)):
-        parts = parts_of(Bags(features, 5 * np.arange(41)), np.ones((40, 1), dtype=int), 4)
-        moments = sum((part.moments(False) for part in parts[1:]), parts[0].moments(False))
+        moments = moments_of(Bags(features, 5 * np.arange(41)), 4)
         scales.append(Scale.learn("standard", moments, np.dtype(dtype), sparse.issparse(features)))
     dense, scattered = scales
     np.testing.assert_allclose(scattered.scale[:3], X[:, :3].std(axis=0, dtype=float), rtol=1e-9)
@@ -201,8 +163,7 @@ def test_sparse_features_cannot_be_scaled_to_a_range(colours):
         ORLogisticRegression(scaling="minmax").fit(scattered, y)
 
 
-@pytest.mark.parametrize("solver", ["lbfgs", "em"])
-def test_a_fit_makes_no_copy_of_the_features(solver, rng):
+def test_a_fit_makes_no_copy_of_the_features(rng):
     n_instances, n_features, n_classes = 150_000, 50, 6
     labels = rng.integers(0, n_classes, n_instances)
     X = rng.normal(size=(n_instances, n_features)) + rng.uniform(-100, 100, n_features)
@@ -213,7 +174,7 @@ def test_a_fit_makes_no_copy_of_the_features(solver, rng):
     ORLogisticRegression(max_iter=1).fit(bags[:5], y[:5])
     tracemalloc.start()
     try:
-        ORLogisticRegression(solver=solver, max_iter=3).fit(bags, y)
+        ORLogisticRegression(max_iter=3).fit(bags, y)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -227,52 +188,52 @@ def crowded(rng):
     return Bags(X, np.append(0, 30 + np.arange(31))), y
 
 
-@pytest.mark.parametrize("solver", ["lbfgs", "em", "stochastic"])
-def test_labels_are_relaxed_once_and_noted(solver, rng):
+def test_labels_are_relaxed_once_and_noted(rng):
     bags, y = crowded(rng)
-    options = {"solver": solver, "max_iter": 5, "random_state": 0, "sample_fraction": 1.0}
     with pytest.warns(UserWarning, match="1 bags have too many labels"):
-        model = ORLogisticRegression(**options).fit(bags, y)
+        model = ORLogisticRegression(max_iter=5).fit(bags, y)
     assert {bag: len(labels) for bag, labels in model.relaxed_.items()} == {0: 14}
 
 
 def test_iterations_before_a_relaxation_count(colours, monkeypatch):
     """A bag that turns out to be intractable after three of five iterations."""
     bags, y = colours
-    objective, start = Objective(parts_of(bags, y, 1), alpha=1.0), np.zeros((3, 3))
-    progress, relaxed_at, statistics = Progress(start), [], objective.statistics
+    seen, relaxed_at, statistics = [], [], Objective.statistics
 
-    def intractable_once(W):
-        if len(progress.history) == 3 and not relaxed_at:
+    def intractable_once(objective, W):
+        if len(seen) == 3 and not relaxed_at:
             raise IntractableBagError([0], [30], [30])
-        return statistics(W)
+        return statistics(objective, W)
 
-    monkeypatch.setattr(objective, "statistics", intractable_once)
-    monkeypatch.setattr(objective, "relax", lambda W, error: relaxed_at.append(W))
-    fit_lbfgs(objective, start, max_iter=5, tol=0.0, progress=progress)
-    assert len(progress.history) == 5
-    expected = Progress(start)
-    fit_lbfgs(Objective(parts_of(bags, y, 1), alpha=1.0), start, max_iter=3, tol=0.0,
-              progress=expected)  # fmt: skip
-    np.testing.assert_array_equal(relaxed_at, [expected.weights])
+    def relaxed(climb, error, maker, on_intractable):
+        relaxed_at.append(climb.progress.weights)
+        return maker
+
+    monkeypatch.setattr(Objective, "statistics", intractable_once)
+    monkeypatch.setattr(Climb, "relaxed", relaxed)
+    model = ORLogisticRegression(max_iter=5, tol=0.0).fit(bags, y, watch=seen.append)
+    assert len(model.history_) == len(seen) == 5
+    expected = ORLogisticRegression(max_iter=3, tol=0.0).fit(bags, y)
+    assert model.history_[:3].tolist() == expected.history_.tolist()
+    np.testing.assert_array_equal(relaxed_at, [expected.progress_.weights])
 
 
 def test_labels_are_relaxed_between_iterations_only(rng):
     bags, y = crowded(rng)
-    training = Training(bags, UnionProblem(bags.offsets, y), np.ones(31, bool), alpha=1.0)
-    objective = training.objective()
-    W = np.zeros(training.shape)
+    maker = PartMaker(UnionProblem(bags.offsets, y), np.arange(31))
+    W, scale = np.zeros((30, 31)), Scale.none(30)
+    objective = Objective(InMemory(bags).parts(maker, map), scale, 1.0, W.shape)
     with pytest.raises(IntractableBagError) as caught:
         objective.statistics(W)
     assert caught.value.bags == [0]
+    climb = Climb(objective, Progress(W, scale, Decision()), None)
     with pytest.raises(IntractableBagError):
-        objective.relax(W, caught.value)
-    objective.on_intractable = "relax"
-    objective.relax(W, caught.value)
-    assert list(objective.relaxed) == [0]
+        climb.relaxed(caught.value, maker, "raise")
+    objective.parts = InMemory(bags).parts(climb.relaxed(caught.value, maker, "relax"), map)
+    assert list(climb.progress.relaxed) == [0]
     assert np.isfinite(objective.statistics(W).value)
     with pytest.raises(IntractableBagError):
-        objective.relax(W, caught.value)
+        climb.relaxed(caught.value, maker, "relax")
 
 
 @pytest.mark.parametrize("scaling", ["standard", "minmax"])
@@ -287,15 +248,3 @@ def test_bags_of_weight_zero_do_not_count_for_the_scale(scaling, colours):
     model = ORLogisticRegression(**options).fit(bags.with_features(X), y, sample_weight=weight)
     expected = ORLogisticRegression(**options).fit(bags[others], y[others])
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-9)
-
-
-@pytest.mark.parametrize("scaling", ["standard", "minmax"])
-def test_a_first_batch_without_labels_tells_the_scale_of_features(scaling, colours):
-    bags, y = colours
-    wide = bags.with_features(bags.X * [1.0, 1000.0])
-    model = ORLogisticRegression(scaling=scaling)
-    with pytest.warns(UserWarning, match="no labelling"):
-        model.partial_fit(wide[:20], 0 * y[:20], classes=[0, 1, 2])
-    for _ in range(20):
-        model.partial_fit(wide, y)
-    assert np.mean(model.predict_instances(wide) == bags.instance_labels) > 0.9

@@ -8,6 +8,7 @@ cd tests && python -m fuzz tables --seed 1 --case 7 one case, in this process
 
 import argparse
 import secrets
+import signal
 import sys
 import tempfile
 import time
@@ -91,4 +92,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    # As Ctrl-C: the workers end, and their folders in the memory are removed.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

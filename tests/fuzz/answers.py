@@ -9,14 +9,7 @@ from unbag import Bags, is_background
 
 
 def check_answers(model: Any, bags: Bags, y: Any) -> None:
-    """Ask a model everything it has a method for, and check each number.
-
-    Parameters
-    ----------
-    model : estimator
-    bags : Bags
-    y : label sets
-    """
+    """Ask a model everything it has a method for, and check each number."""
     said = answers(model, bags, y)
     classes = model.classes_.tolist()
     for name, answer in said.items():

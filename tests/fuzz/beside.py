@@ -9,9 +9,11 @@ import numpy as np
 from fuzz.content import Content, check_agrees, draw_content, text_bytes
 from fuzz.damage import damaged, encoded, hostile_text, valid_text
 from fuzz.reading import attempt, check_refusal
-from unbag import io
+from unbag import tables
 from unbag.corrections import corrected_labels
-from unbag.io import DataError, Roles
+from unbag.tables import DataError, Roles
+from unbag.tables.formats.audacity import write_audacity
+from unbag.tables.formats.raven import write_raven
 
 STATES = ("present", "unknown", "absent", "", "?", "1", "0", "-1", "yes", "maybe")
 
@@ -65,7 +67,7 @@ def role_files(rng: np.random.Generator, folder: Path) -> None:
     values = ("bag", "labels", "note", "x0", "x1", "start", "end", "", "nights.csv", "|", ",")
     lines = {"bag": '"bag"', "labels": '"labels"', "carry": '["start", "end"]'}
     names = ("bag", "labels", "unknown", "label_table", "features", "instance_labels", "carry",
-             "instance_id", "delimiter", "media", "start", "end", "colour")  # fmt: skip
+             "instance_id", "label_separator", "media", "start", "end", "colour")  # fmt: skip
     for _ in range(rng.integers(0, 4)):
         value = json.dumps(values[rng.integers(len(values))])
         value = [value, f"[{value}]", f"[{value}, {value}]", "1", "[1]", "true", "{a = 1}",
@@ -87,7 +89,7 @@ def corrections(rng: np.random.Generator, folder: Path) -> None:
     """A table in which people have filled in known labels, and which programs have changed."""
     content = draw_content(rng)
     rows = content.rows()
-    data = io.read(write_table(folder, rows), Roles(carry=("start", "end"), instance_id="note"))
+    data = tables.read(write_table(folder, rows), Roles(carry=("start", "end"), instance_id="note"))
     corrected = [{**row, "known_label": row["instance_label"]} for row in rows]
     kind = rng.integers(4)
     if kind == 1:
@@ -119,7 +121,7 @@ def selections(rng: np.random.Generator, folder: Path) -> None:
     table = attempt(path, roles, rng)
     labels = np.array([valid_text(rng) if rng.random() < 0.2 else "owl" for _ in rows])
     out = folder / "selections"
-    write = (io.write_raven, io.write_audacity)[rng.integers(2)]
+    write = (write_raven, write_audacity)[rng.integers(2)]
     try:
         written = write(out, table, labels)
     except DataError as error:
@@ -130,5 +132,5 @@ def selections(rng: np.random.Generator, folder: Path) -> None:
         lines = file.read_bytes().decode().split("\n")
         assert lines[-1] == "", "the last line has no end"
         assert len({line.count("\t") for line in lines[:-1]}) <= 1, "lines of other lengths"
-        n_lines += len(lines) - 1 - (write is io.write_raven)
+        n_lines += len(lines) - 1 - (write is write_raven)
     assert n_lines == sum(label != "" for label in labels.tolist()), "not one line per label"

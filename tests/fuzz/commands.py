@@ -14,6 +14,7 @@ import sys
 import tempfile
 import unicodedata
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,8 @@ NUMBERS = ("0", "1", "-1", "0.5", "1e308", "1e-308", "nan", "inf", "1e400", "abc
 FACTS = ("versions", "features", "classes", "training", "notes", "info")
 RATES = ("learn", "learn-per-class", *NUMBERS)
 BACKGROUNDS = ("auto", "yes", "no", "", "maybe")
+#: Options that name what is written.
+WRITTEN = ("write",)
 COLUMNS = ("bag", "labels", "instance_label", "x0", "x1", "note", "start", "nothing", "", "bag,bag")
 
 
@@ -104,7 +107,9 @@ def run_process(arguments: list[str]) -> tuple[int, str, str]:
     """Run a command as a program."""
     done = subprocess.run(
         [sys.executable, "-m", "unbag.cli", *arguments],
-        capture_output=True, check=False, env={**os.environ, "NO_COLOR": "1"},
+        capture_output=True, check=False,
+        # Its paths may be relative to another folder.
+        env={**os.environ, "NO_COLOR": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )  # fmt: skip
     return done.returncode, done.stdout.decode(), done.stderr.decode("utf-8", "replace")
 
@@ -157,7 +162,12 @@ def draw_options(rng: np.random.Generator, folder: Path, **values: tuple[str, ..
             options.append(f"--{name.replace('_', '-')}")
             if allowed:
                 value = allowed[rng.integers(len(allowed))]
-                options.append(hostile_text(rng).replace("\0", "") if rng.random() < 0.1 else value)
+                if rng.random() < 0.1:
+                    value = hostile_text(rng).replace("\0", "")
+                    # Written to: it has to stay in the folder of the case.
+                    value = value.replace("/", "_") if name in WRITTEN else value
+                    value = f"raven={value}" if name in WRITTEN and rng.random() < 0.9 else value
+                options.append(value)
     if rng.random() < 0.1:
         toml = folder / "roles.toml"
         toml.write_bytes(
@@ -174,18 +184,20 @@ def draw_command(rng: np.random.Generator, folder: Path) -> tuple[list[str], Pat
     table = draw_table(rng, folder)
     others = [str(table), str(folder / "not-there.csv"), str(folder), "", "/dev/null"]
     name = others[0 if rng.random() < 0.95 else rng.integers(len(others))]
-    roles = {"bag": COLUMNS, "labels": COLUMNS, "delimiter": ("|", ";", "", "||"), "json": ()}
+    roles = {"bag": COLUMNS, "labels": COLUMNS, "label_table": (str(table), "nothing.csv"),
+             "json": ()}  # fmt: skip
     of_table = {
-        **roles, "unknown": COLUMNS, "features": ("x0", "x0,x1", "x0,x0", "note", ","),
-        "instance_labels": (*COLUMNS, str(table)), "instance_id": COLUMNS,
-        "carry": ("start,end", "x0", "note"), "label_table": (str(table), "nothing.csv"),
-    }  # fmt: skip
+        **roles,
+        "features": ("x0", "x0,x1", "x0,x0", "note", ","),
+        "carry": ("start,end", "note"),
+    }
     kind = rng.integers(8)
     if kind == 0:
         output = folder / "new.unbag"
         options = draw_options(
-            rng, folder, **of_table, alpha=NUMBERS, background=BACKGROUNDS, context=NUMBERS,
-            kernel=NUMBERS, missed=RATES, false=RATES,
+            rng, folder, **of_table, unknown=COLUMNS, instance_id=COLUMNS, known=COLUMNS,
+            label_separator=("|", ";", "", "||"), alpha=NUMBERS, background=BACKGROUNDS,
+            context=NUMBERS, kernel=NUMBERS, missed_rate=RATES, false_rate=RATES,
             dictionary=("0", "1", "5", "-1", "x"), max_iter=("0", "1", "3", "-1"), seed=NUMBERS,
             dry_run=(),
         )  # fmt: skip
@@ -193,7 +205,10 @@ def draw_command(rng: np.random.Generator, folder: Path) -> tuple[list[str], Pat
     if kind == 1:
         suffix = (*FORMATS, ".xlsx", "")[rng.integers(len(FORMATS) + 2)]
         output = folder / f"converted{suffix}"
-        options = draw_options(rng, folder, **of_table)
+        options = draw_options(
+            rng, folder, **of_table, instance_labels=(*COLUMNS, str(table)),
+            label_separator=("|", ";", "", "||"),
+        )  # fmt: skip
         return ["data", "convert", name, str(output), *options], output
     if kind == 7:
         output = folder / f"suspicious{(*TEXT, *ARROW, '.html', '')[rng.integers(11)]}"
@@ -204,7 +219,7 @@ def draw_command(rng: np.random.Generator, folder: Path) -> tuple[list[str], Pat
         written = ["-o", str(output)] if rng.random() < 0.5 else []
         return ["check", name, *written, *options], output
     if kind == 2 and rng.random() < 0.2:
-        words = ["fit", "data", "list", "predict", "--help", "--version", "nonsense", "--", "-o",
+        words = ["fit", "data", "formats", "predict", "--help", "--version", "nonsense", "--", "-o",
                  "describe", "letter-frost", "--json", hostile_text(rng)]  # fmt: skip
         chosen = rng.integers(len(words), size=rng.integers(0, 4))
         return [words[k].replace("\0", "") for k in chosen], None
@@ -215,20 +230,27 @@ def draw_command(rng: np.random.Generator, folder: Path) -> tuple[list[str], Pat
     if kind == 3:
         output = folder / "report.html"
         options = draw_options(
-            rng, folder, **roles, instance_labels=COLUMNS, media=COLUMNS, ignore_labels=(),
+            rng, folder, **roles, instance_labels=COLUMNS, ignore_labels=(),
             title=("<script>", "", "ß"),
         )  # fmt: skip
         return ["report", model, name, "-o", str(output), *options], output
     output = folder / f"answers{(*TEXT, *ARROW, '.html', '')[rng.integers(11)]}"
     if kind == 4:
-        options = draw_options(rng, folder, bag=COLUMNS, delimiter=("|", ";", ""), json=())
+        options = draw_options(rng, folder, bag=COLUMNS, json=())
         return ["predict", model, name, "-o", str(output), *options], output
     options = draw_options(
-        rng, folder, **roles, review=NUMBERS, ignore_labels=(), dry_run=(),
-        raven=(str(folder / "raven"),), audacity=(str(folder / "audacity.txt"),), joint=(),
+        rng, folder, **roles, review_share=NUMBERS, ignore_labels=(), dry_run=(),
+        write=(f"raven={folder / 'raven'}", f"audacity={folder / 'audacity.txt'}"), joint=(),
         unknown_below=NUMBERS, background_name=("noise", "a", "", " ", "background"),
     )  # fmt: skip
     return ["annotate", model, name, "-o", str(output), *options], output
+
+
+def is_written(path: Path, arguments: list[str]) -> bool:
+    """Return whether options name a new file of the current folder, or the folder it lies in."""
+    named = {Path(value.partition("=")[2]).resolve() for option, value in pairwise(arguments)
+             if option.removeprefix("--") in WRITTEN}  # fmt: skip
+    return path in named or (".unbag." in path.name and path.parent in named)
 
 
 def check_output(output: Path) -> None:
@@ -238,7 +260,7 @@ def check_output(output: Path) -> None:
     elif output.suffix == ".html":
         assert output.read_text().rstrip().endswith("</html>"), "half a page"
     elif output.suffix in ARROW:
-        unbag.io.table.open_source(output).close()
+        unbag.tables.table.open_source(output).close()
 
 
 def check(rng: np.random.Generator, folder: Path) -> Counter:
@@ -271,7 +293,7 @@ def check(rng: np.random.Generator, folder: Path) -> Counter:
         json.loads(out)
     after = {path for path in folder.rglob("*") if path.is_file()} - {folder / "command.json"}
     extra = {path for path in after - before if path != output}
-    own = {path for path in extra if path.name == "audacity.txt" or "raven" in str(path)}
+    own = {path for path in extra if is_written(path, arguments)}
     assert extra == own, f"it left {sorted(extra - own)}: {said}"
     assert before <= after, f"it removed {sorted(before - after)}: {said}"
     if has_old and code != 0 and not own:

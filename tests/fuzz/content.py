@@ -218,14 +218,7 @@ def mat_bytes(content: Content, compressed: bool = True) -> bytes:
 
 
 def check_agrees(table: Any, content: Content) -> None:
-    """Compare what unbag has read with what was written.
-
-    Parameters
-    ----------
-    table : BagTable
-    content : Content
-        Its bags may come in any order, their rows in theirs.
-    """
+    """Compare a table that unbag has read with what was written; bags may come in any order."""
     bags = table.bags
     assert sorted(map(str, bags.ids)) == sorted(content.ids), "other bags"
     names = [str(name) for name in bags.feature_names]
@@ -271,7 +264,7 @@ def rows_of_text(data: bytes, delimiter: str) -> tuple[list[str], list[list[str]
 
 def check_agrees_with_text(table: Any, data: bytes) -> None:
     """Compare what unbag has read from delimited text with what Python's own reader finds."""
-    header, rows = rows_of_text(data, table.source.delimiter.decode())
+    header, rows = rows_of_text(data, table.source.delimiter)
     assert header == table.source.columns, "other columns"
     assert len(rows) == table.n_rows, "other rows"
     roles, bags = table.roles, table.bags
@@ -286,5 +279,5 @@ def check_agrees_with_text(table: Any, data: bytes) -> None:
         name = str(bags.ids[bag_of[i]])
         assert cells_of_row[at_bag].strip() == name.strip(), f"row {row} is in another bag"
         if sets and roles.labels is not None and roles.unknown is None:
-            cell = label_set(cells_of_row[header.index(roles.labels)], roles.delimiter)
+            cell = label_set(cells_of_row[header.index(roles.labels)], roles.label_separator)
             assert cell is None or sets[bag_of[i]] == cell, f"row {row} has other labels"

@@ -20,7 +20,10 @@ SCALES = (1e-310, 1e-160, 1e-20, 1e-5, 1.0, 1e5, 1e20, 1e160, 1e300)
 ALPHAS = (0.0, 1e-300, 1e-6, 1.0, 1e6, 1e300)
 WEIGHTS = (0.0, 1e-300, 1.0, 1e300, -1.0, np.nan, np.inf)
 #: Parameters that keep a fit short.
-SHORT = {"n_dimensions": 3, "n_concepts": 2, "n_epochs": 2, "n_components": 4, "max_iter": 10}
+SHORT = {
+    "n_dimensions": 3, "n_concepts": 2, "n_epochs": 2, "n_components": 4, "max_iter": 10,
+    "n_steps": 10,
+}  # fmt: skip
 
 
 def prepare() -> None:
@@ -77,11 +80,13 @@ def draw_options(rng: np.random.Generator) -> dict[str, Any]:
     if rng.random() < 0.4:
         options["background"] = bool(rng.integers(2))
     if rng.random() < 0.4:
-        options["solver"] = str(rng.choice(["lbfgs", "em", "stochastic"]))
+        options["sampled"] = float(rng.choice([0.3, 0.99, 0.0]))
+    if rng.random() < 0.2:
+        options["inference"] = str(rng.choice(["fast", "forward"]))
     if rng.random() < 0.1:
-        options["max_iter"] = int(rng.choice([0, 1, -1, 200]))
+        options["max_iter"] = options["n_steps"] = int(rng.choice([0, 1, -1, 200]))
     if rng.random() < 0.1:
-        options["prune"] = float(rng.choice([0.5, 0.99, 1.0, np.nan]))
+        options["pruned"] = float(rng.choice([0.5, 0.99, 1.0, np.nan]))
     if rng.random() < 0.1:
         options["on_impossible"] = str(rng.choice(["relax", "drop", "raise"]))
     return options

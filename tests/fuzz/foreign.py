@@ -12,8 +12,8 @@ import numpy as np
 from foreign_files import samples
 from fuzz.damage import damaged, hostile_text
 from fuzz.reading import check_refusal, check_sound
-from unbag import io
-from unbag.io import DataError
+from unbag import tables
+from unbag.tables import DataError
 
 #: What stands in JSON where it should not.
 STRANGE = (
@@ -82,13 +82,13 @@ def check(rng: np.random.Generator, folder: Path) -> Counter[str]:
         shutil.rmtree(other) if other.is_dir() else other.unlink()
     target = folder / ("out.csv", "out.parquet")[rng.integers(2)]
     try:
-        io.convert_from(found[name], name, target, tags=tags)
+        tables.convert_from(found[name], name, target, tags=tags)
     except DataError as error:
         check_refusal(error, folder)
         assert not target.exists(), "something was written"
         return Counter(["refused"])
     try:
-        check_sound(io.read_from(found[name], name, tags=tags, need_labels=False))
+        check_sound(tables.read_from(found[name], name, tags=tags, need_labels=False))
     except DataError as error:
         check_refusal(error, folder)
         return Counter(["converted"])

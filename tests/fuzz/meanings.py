@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import unbag
 from unbag import Bags, LabelSets, ORLogisticRegression
 from unbag.bags import offsets_of
-from unbag.io import DataError, Roles, convert, write_bags
 from unbag.learning import training_set
+from unbag.tables import DataError, Roles, convert, write_bags
 
-NAMES = ("owl", "Eule", "caf\u00e9", "a b", "7", "nan ", "x=y", "\u00d6", "wren?", "true", "-1")
+NAMES = ("owl", "Eule", "caf\u00e9", "a b", "7", "nan ", "x=y", "\u00d6", "wr?en", "true", "-1")
 WORDS = ("none", "Nothing", "n/a", "0", "keine")
 BLANKS: tuple[Any, ...] = (None, "", "  ", np.nan)
 #: A bag is tagged, tagged as holding nothing, or blank.

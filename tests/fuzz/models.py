@@ -1,12 +1,12 @@
 """Model files: what is damaged is refused; what loads answers with finite numbers.
 
-Besides damaged bytes, which the checksum finds, whole files are made anew from changed headers and
+Besides damaged bytes, which the checksum finds, whole files are made from changed headers and
 arrays, as somebody might do who wants a model to do harm.
 """
 
 import copy
 import functools
-import json
+import tempfile
 from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,12 +18,11 @@ import unbag
 from fuzz.answers import check_answers
 from fuzz.damage import damaged, hostile_text
 from fuzz.typed import draw_array
-from keep_models import new_encoder
+from sample_models import ASKED, OF_TORCH, RECIPES, content, new_encoder, parts
 from unbag.bags import Bags
 from unbag.models import ModelFileError, container, read_header
 from unbag.models.kinds import DTYPES
 
-FILES = Path(__file__).parents[1] / "models" / "files"
 WILD = (None, True, False, 0, 1, -1, 2, 10**6, 2**31, 2**63, 10**30, 1.5, 1e308, 1e-308, "", "x",
         [], {}, [[]], [None], {"is": "tuple", "items": []}, {"is": "float", "value": "nan"},
         {"is": "float", "value": "inf"}, {"is": "array", "name": "coef_", "order": "C"},
@@ -33,27 +32,18 @@ WILD = (None, True, False, 0, 1, -1, 2, 10**6, 2**31, 2**63, 10**30, 1.5, 1e308,
 
 
 @functools.cache
-def kept_files() -> list[Path]:
-    """List the model files that are kept for all releases; networks only where there is torch."""
-    has_torch = find_spec("torch") is not None
-    return sorted(
-        path for path in FILES.rglob("*.unbag") if has_torch or "ORNetwork" not in path.name
-    )
+def names() -> list[str]:
+    """Return the names of the samples; networks only where there is torch."""
+    return sorted(RECIPES.keys() - (set() if find_spec("torch") else OF_TORCH))
 
 
 def prepare() -> None:
     """Ask every model, which compiles what they need."""
-    for path in kept_files():
-        check_model(path, contents(path)[-1])
-
-
-@functools.cache
-def contents(path: Path) -> tuple[bytes, dict[str, Any], dict[str, np.ndarray], dict[str, Any]]:
-    """Return the bytes of a model file, its header, its arrays, and what it was asked."""
-    header, arrays = container.read(path)
-    asked = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    asked["kept"] = path.stem
-    return path.read_bytes(), header, arrays, asked
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names():
+            path = Path(folder, "model.unbag")
+            path.write_bytes(content(name))
+            check_model(path, name)
 
 
 def places(node: Any) -> list[tuple[Any, Any]]:
@@ -117,18 +107,18 @@ def change_arrays(rng: np.random.Generator, arrays: dict[str, np.ndarray]) -> No
                 arrays[name] = np.ascontiguousarray(new)
 
 
-def check_model(path: Path, asked: dict[str, Any]) -> str:
+def check_model(path: Path, name: str) -> str:
     """Load a file and ask the model; return what came of it."""
     try:
         read_header(path)
-        model = unbag.load(path, encoder=new_encoder(asked["kept"]))
+        model = unbag.load(path, encoder=new_encoder(name))
     except ModelFileError as error:
         return _refusal(error, path)
-    X = np.array(asked["X"])
+    X = ASKED[0].X
     n_features = container.first_learnt(model, "n_features_in_")
     if n_features != X.shape[1]:
         X = np.ones((len(X), n_features)) if n_features < 1000 else X
-    bags = Bags(X, asked["offsets"])
+    bags = Bags(X, ASKED[0].offsets)
     try:
         with np.errstate(all="ignore"):
             if hasattr(model, "transform"):
@@ -138,10 +128,21 @@ def check_model(path: Path, asked: dict[str, Any]) -> str:
             else:
                 labels = [[model.classes_[0]]] * len(bags)
                 check_answers(model, bags, labels)
+                _go_on(model, bags, labels)
     except ValueError:
         # In words: the features are not those of the model, or out of its range.
         return "loaded, then refused to answer"
     return "loaded and answered"
+
+
+def _go_on(model: Any, bags: Bags, labels: Any) -> None:
+    """Take two more steps from where a fit is said to be."""
+    progress = getattr(model.model, "progress_", None)
+    if isinstance(model, unbag.ORLogisticRegression) and progress is not None:
+        unbag.ORLogisticRegression(
+            background=progress.decision.background, missed_rate="learn", classes=model.classes_,
+            max_iter=len(progress.history) + 2, tol=0,
+        ).fit(bags, labels, start=progress)  # fmt: skip
 
 
 def _refusal(error: ModelFileError, path: Path) -> str:
@@ -151,13 +152,12 @@ def _refusal(error: ModelFileError, path: Path) -> str:
 
 def check(rng: np.random.Generator, folder: Path) -> Counter:
     """Damage one model file, and load it."""
-    source = kept_files()[rng.integers(len(kept_files()))]
-    data, header, arrays, asked = contents(source)
+    name = names()[rng.integers(len(names()))]
     path = folder / "model.unbag"
     if rng.random() < 0.4:
-        path.write_bytes(damaged(rng, data))
-        return Counter({f"bytes {check_model(path, asked)}": 1})
-    header, arrays = copy.deepcopy(header), dict(arrays)
+        path.write_bytes(damaged(rng, content(name)))
+        return Counter({f"bytes {check_model(path, name)}": 1})
+    header, arrays = parts(name)
     kind = rng.random()
     if kind < 0.6:
         change_header(rng, header)
@@ -167,5 +167,5 @@ def check(rng: np.random.Generator, folder: Path) -> Counter:
         container.write(path, header, arrays)
     except (ValueError, UnicodeError, TypeError):
         # No JSON can hold it.
-        path.write_bytes(data[: rng.integers(len(data))])
-    return Counter({f"content {check_model(path, asked)}": 1})
+        path.write_bytes(content(name)[: rng.integers(len(content(name)))])
+    return Counter({f"content {check_model(path, name)}": 1})

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from fuzz.content import check_agrees_with_text
-from unbag import io
-from unbag.io import BagTable, DataError, Roles
+from small_tables import in_chunks
+from unbag import tables
+from unbag.tables import BagTable, DataError, Roles
 
 #: Suffixes of files that Python's own reader understands as well.
 PLAIN_TEXT = (".csv", ".tsv", ".txt")
@@ -62,12 +63,13 @@ def attempt(
     rng : Generator, optional
         Draws the size of chunks.
     **options
-        Of `unbag.io.read`.
+        Of `unbag.tables.read`.
     """
-    if rng is not None and path.stat().st_size < SMALL_FILE:
-        options["chunk_bytes"] = int(rng.choice(CHUNKS))
+    is_small = rng is not None and path.stat().st_size < SMALL_FILE
+    size = int(rng.choice(CHUNKS)) if is_small else CHUNKS[-1]
     try:
-        table = io.read(path, roles, **options)
+        with in_chunks(size):
+            table = tables.read(path, roles, **options)
     except DataError as error:
         raise check_refusal(error, path.parent) from error
     check_sound(table)

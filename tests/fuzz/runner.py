@@ -4,6 +4,7 @@ A worker writes the number of each case into shared memory before it begins, so 
 its silence, is known to be due to that case. Then another worker takes its place.
 """
 
+import contextlib
 import faulthandler
 import os
 import shutil
@@ -33,6 +34,8 @@ STARTING_SECONDS = 300.0
 #: Cases that are handed to a worker at a time.
 BATCH = 20
 FACTS = "fault.txt"
+#: Where scratch files lie, if it is there.
+MEMORY = "/dev/shm"
 
 
 @dataclass(frozen=True)
@@ -81,33 +84,19 @@ def generator(target: str, seed: int, number: int) -> np.random.Generator:
 
 
 def check_case(target: str, seed: int, number: int, folder: Path) -> Counter:
-    """Try one case in this process, with nothing caught.
+    """Try one case in this process, with nothing caught, in an empty folder.
 
-    Parameters
-    ----------
-    target : str
-        Of `TARGETS`.
-    seed, number : int
-    folder : Path
-        Empty; for the files of the case.
+    It is the current folder meanwhile, so that files with hostile names lie there as well.
     """
     module = import_module(f"fuzz.{target}")
-    with warnings.catch_warnings():
+    folder = folder.resolve()
+    with warnings.catch_warnings(), contextlib.chdir(folder):
         warnings.simplefilter("ignore")
         return Counter(module.check(generator(target, seed, number), folder))
 
 
 class Worker:
-    """A process that tries cases, batch by batch.
-
-    Parameters
-    ----------
-    target : str
-    seed : int
-    scratch : Path
-        A folder of the worker's own.
-    limits : Limits
-    """
+    """A process that tries cases, batch by batch, in a folder of its own."""
 
     def __init__(self, target: str, seed: int, scratch: Path, limits: Limits) -> None:
         context = get_context("spawn")
@@ -147,6 +136,8 @@ def _work(target, seed, scratch, limits, began, pipe):
     # One thread each: workers fill the cores, and memory is that of the case alone.
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"
+    # What a worker leaves that is killed goes with its folder.
+    os.environ["TMPDIR"] = tempfile.tempdir = str(scratch)
     crash = (scratch / "crash.txt").open("w")
     faulthandler.enable(crash)
     module = import_module(f"fuzz.{target}")
@@ -192,22 +183,9 @@ def _forget_peak():
 
 
 class Run:
-    """Cases of one target, on several processes.
+    """Cases of one target, on several processes, until a moment of `time.monotonic`.
 
-    Parameters
-    ----------
-    target : str
-    seed : int
-    numbers : iterator of int
-        Of the cases; may be endless.
-    n_workers : int
-    kept : Path
-        Where the files of faults go.
-    until : float
-        When to end, as `time.monotonic` tells it.
-    progress : callable, optional
-        Called with the totals now and then.
-    limits : Limits, optional
+    The files of faults go to the folder `kept`.
     """
 
     def __init__(
@@ -231,9 +209,8 @@ class Run:
     def __call__(self) -> Totals:
         """Try the cases; what is done when Ctrl-C comes counts."""
         start = time.monotonic()
-        memory = "/dev/shm"
         with tempfile.TemporaryDirectory(
-            prefix="unbag-fuzz-", dir=memory if os.access(memory, os.W_OK) else None
+            prefix=f"unbag-fuzz-{os.getpid()}-", dir=MEMORY if os.access(MEMORY, os.W_OK) else None
         ) as scratch:
             self._scratch = Path(scratch)
             try:

@@ -30,7 +30,7 @@ from fuzz.content import (
 )
 from fuzz.damage import damaged, encoded, hostile_text, valid_text
 from fuzz.reading import Refused, attempt, attempt_rewriting
-from unbag.io import Roles
+from unbag.tables import Roles
 
 #: Columns of numbers that are no features.
 CARRIED = Roles(carry=("start", "end", "note"))
@@ -224,7 +224,7 @@ def rewrite(table, rng: np.random.Generator) -> None:
 KINDS: dict[Callable[[np.random.Generator, Path], object], float] = {
     harmless_text: 3, harmless_arrow: 3, harmless_own: 2, damaged_bytes: 20, wrong_suffix: 1,
     hostile_cells: 8, hostile_arff: 4, typed.changed_arrow: 6, typed.changed_npz: 4,
-    typed.lying_npz: 2, typed.changed_mat: 4, beside.label_tables: 3, beside.role_files: 3,
+    typed.lying_npz: 2, beside.label_tables: 3, beside.role_files: 3,
     beside.corrections: 3, beside.selections: 2, bombs: 0.02,
 }  # fmt: skip
 HARMLESS = (harmless_text, harmless_arrow, harmless_own)

@@ -1,13 +1,20 @@
 """The harness finds what it is there to find; and a few cases of each target, always the same."""
 
+import os
+import signal
+import subprocess
+import sys
+import tempfile
 import time
 from itertools import count, islice
+from pathlib import Path
 
 import pytest
 
+from fuzz import commands
 from fuzz.__main__ import CASES, SEED, main
 from fuzz.misbehaving import BEHAVIOURS, drawn_behaviour
-from fuzz.runner import FACTS, TARGETS, Limits, Run, check_case, generator
+from fuzz.runner import FACTS, MEMORY, TARGETS, Limits, Run, check_case, generator
 from platforms import linux_only
 
 SAID = {
@@ -53,6 +60,24 @@ def test_a_run_ends_in_time(tmp_path):
     assert not totals.faults
 
 
+@linux_only
+def test_a_run_that_is_told_to_stop_leaves_nothing():
+    memory = MEMORY if os.access(MEMORY, os.W_OK) else tempfile.gettempdir()
+    command = [sys.executable, "-m", "fuzz", "inference", "--minutes", "5", "--workers", "1"]
+    with subprocess.Popen(
+        command, cwd=Path(__file__).parents[1], text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
+    ) as run:  # fmt: skip
+        # The first line of progress.
+        assert run.stderr.readline().startswith("inference: ")
+        [scratch] = Path(memory).glob(f"unbag-fuzz-{run.pid}-*")
+        run.send_signal(signal.SIGTERM)
+        assert "Stopped." in run.communicate()[0]
+    assert run.returncode == 0
+    assert not scratch.exists()
+
+
 def test_a_case_depends_on_target_seed_and_number_alone():
     draws = {
         (target, seed, number): generator(target, seed, number).random()
@@ -79,6 +104,35 @@ def test_a_few_cases(target, tmp_path):
         folder = tmp_path / str(number)
         folder.mkdir()
         assert check_case(target, SEED, number, folder)
+
+
+def test_hostile_names_of_outputs_stay_in_the_folder_of_the_case(tmp_path, monkeypatch):
+    def annotate(rng, folder):
+        table, model, output = (folder / name for name in ("t.csv", "m.unbag", "answers.csv"))
+        table.write_bytes(commands.text_bytes(commands.training_content().rows()))
+        model.write_bytes(commands.models()["linear"])
+        return [
+            "annotate", str(model), str(table), "-o", str(output), "--write", "raven=null",
+            "--write", "audacity=nan",
+        ], output  # fmt: skip
+
+    case, elsewhere = tmp_path / "case", tmp_path / "elsewhere"
+    case.mkdir()
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    monkeypatch.setattr(commands, "draw_command", annotate)
+    assert check_case("commands", SEED, 0, case) == {"annotate ended with 0": 1}
+    assert not list(elsewhere.iterdir())
+    n_bags = len(commands.training_content().ids)
+    assert [len(list((case / name).iterdir())) for name in ("null", "nan")] == [n_bags, n_bags]
+    options = dict.fromkeys(commands.WRITTEN, ("inside",))
+    drawn = [
+        value for number in range(3000)
+        for value in commands.draw_options(generator("commands", SEED, number), case, **options)
+        if not value.startswith(("--", str(case)))
+    ]  # fmt: skip
+    assert any("etc" in value for value in drawn)
+    assert not any("/" in value for value in drawn)
 
 
 @pytest.mark.torch

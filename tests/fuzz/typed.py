@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from scipy import sparse
-from scipy.io import savemat
 
-from fuzz.content import ARROW, arrow_bytes, cells, draw_content, mat_variables, npz_arrays
+from fuzz.content import ARROW, arrow_bytes, draw_content, npz_arrays
 from fuzz.content import wide_table as wide_table_of
 from fuzz.damage import valid_text
 from fuzz.reading import attempt, attempt_rewriting
-from unbag.io import Roles
+from unbag.tables import Roles
 
 CARRIED = Roles(carry=("start", "end", "note"))
 
@@ -191,56 +189,3 @@ def _with_other_header(rng, data):
     text = repr(header).encode() if rng.random() < 0.9 else b"{" * 50
     text += b" " * (-(len(text) + 11) % 64) + b"\n"
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + array.tobytes()
-
-
-def draw_variable(rng: np.random.Generator, old: Any) -> Any:
-    """Draw a variable of MATLAB of another type than an old one."""
-    is_cells = isinstance(old, np.ndarray) and old.dtype == object and old.size > 0
-    if is_cells and rng.random() < 0.6:
-        new = old.copy()
-        new[rng.integers(len(new)), 0] = draw_variable(rng, new[rng.integers(len(new)), 0])
-        return new
-    makers: list[Any] = [
-        lambda: draw_array(rng, np.asarray(old, dtype=float)).astype(float),
-        lambda: sparse.csc_array(np.eye(3)),
-        lambda: {"field": 1.0},
-        lambda: valid_text(rng).replace("\0", ""),
-        lambda: np.array(["wren", "owl "]),
-        lambda: np.zeros((2, 0)),
-        lambda: np.zeros((2, 3, 2)),
-        lambda: np.array([[1 + 2j]]),
-        lambda: np.array([[True]]),
-        lambda: np.array([[2**60]], dtype=np.int64),
-        lambda: cells([np.nan, "a", cells([1.0])]),
-        lambda: cells([]),
-        lambda: np.array([[np.nan, np.inf]]),
-        lambda: np.zeros((1, 1), [("a", "O")]),
-        lambda: 3.5,
-    ]
-    while True:
-        try:
-            return makers[rng.integers(len(makers))]()
-        except (ValueError, TypeError):
-            continue
-
-
-def changed_mat(rng: np.random.Generator, folder: Path) -> None:
-    """A MATLAB file whose variables are other than they should be."""
-    variables = mat_variables(draw_content(rng))
-    for _ in range(rng.integers(1, 3)):
-        name = list(variables)[rng.integers(len(variables))]
-        if rng.random() < 0.15:
-            del variables[name]
-        else:
-            variables[name] = draw_variable(rng, variables[name])
-    path = folder / "nights.mat"
-    file = io.BytesIO()
-    try:
-        savemat(file, variables, do_compression=bool(rng.integers(2)))
-    except (ValueError, TypeError):
-        # No place for such a variable.
-        file = io.BytesIO(b"")
-    path.write_bytes(file.getvalue())
-    found = attempt(path)
-    if rng.random() < 0.2:
-        attempt_rewriting(found, rng)

@@ -11,6 +11,14 @@ from pyarrow import parquet
 from toys import make_colours
 from unbag import Bags
 
+# Options of a fit that does the same wherever the bags are.
+OPTIONS = [
+    {"background": True},
+    {"background": "auto"},
+    {"missed_rate": "learn", "false_rate": 0.01},
+    {"scaling": "minmax"},
+    {"scaling": None, "alpha": 0.1},
+]
 COLOURS = np.array(["red", "green", "blue"])
 
 
@@ -59,8 +67,8 @@ def write(tmp_path):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Read a few rows at a time, and cut bags into many parts."""
-    monkeypatch.setattr("unbag.io.stored.BLOCK_BYTES", 2048)
-    monkeypatch.setattr("unbag.io.parquet_set.BATCH_ROWS", 50)
+    monkeypatch.setattr("unbag.tables.stored.BLOCK_BYTES", 2048)
+    monkeypatch.setattr("unbag.tables.parquet_set.BATCH_ROWS", 50)
     monkeypatch.setattr("unbag.fitting.parts.PART_WORK", 0)
 
 

@@ -6,9 +6,9 @@ import pytest
 from pyarrow import parquet
 from sklearn.exceptions import NotFittedError
 
-from unbag import ORLogisticRegression, annotations, out_of_core
-from unbag.io import DataError
-from unbag.io.annotated import ANSWERS
+from unbag import LabelSets, ORLogisticRegression, annotations, out_of_core
+from unbag.tables import DataError
+from unbag.tables.annotated import ANSWERS
 
 from .conftest import wide
 
@@ -32,7 +32,7 @@ def test_every_row_comes_out_with_its_answers(use_labels, fitted, write, tmp_pat
     folder = write(data.table, cuts=(51, 52, 200), row_group_size=33)
     output = tmp_path / "a.parquet"
     found = out_of_core.annotate(model, folder, output, use_labels=use_labels)
-    labels = model._read_labels(data.sets, data.bags) if use_labels else None
+    labels = LabelSets.parse(data.sets, model.classes_) if use_labels else None
     expected = annotations.annotate(model, data.bags, labels)
     written = columns_of(output)
     assert written["note"] == data.table.column("note").to_pylist()

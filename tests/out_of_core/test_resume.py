@@ -1,57 +1,79 @@
 """Checkpoints: a fit that was stopped goes on, and only with the same data and model."""
 
-import io
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from toys import assert_equal
 from unbag import ORLogisticRegression, out_of_core
 from unbag.cli import main
-from unbag.fitting.solvers import InterruptedFitWarning
-from unbag.io import DataError, Roles
-from unbag.out_of_core import Checkpoint
+from unbag.fitting.linear import InterruptedFitWarning
+from unbag.models import container
+from unbag.out_of_core.checkpoints import read_checkpoint
+from unbag.tables import DataError, Roles
 
 pytestmark = pytest.mark.filterwarnings("ignore:The fit has not converged")
 
 
-@pytest.mark.parametrize("solver", ["lbfgs", "em", "stochastic"])
-@pytest.mark.parametrize("options", [{}, {"missed": "learn"}, {"background": "auto"}])
-def test_a_fit_goes_on_from_its_checkpoint(solver, options, coloured, write, tmp_path):
+@pytest.mark.parametrize("options", [{}, {"missed_rate": "learn"}, {"background": "auto"}])
+def test_a_fit_goes_on_from_its_checkpoint(options, coloured, write, tmp_path):
     folder, kept = write(coloured().table), tmp_path / "m.checkpoint"
-    options = {"solver": solver, "random_state": 0, "tol": 1e-9, **options}
+    options = {"tol": 1e-9, **options}
     first = out_of_core.fit(ORLogisticRegression(max_iter=4, **options), folder, checkpoint=kept)
-    assert Checkpoint.load(kept).history == first.history_.tolist()
+    assert read_checkpoint(kept)[0].history == first.progress_.history
     second = ORLogisticRegression(max_iter=60, **options)
     out_of_core.fit(second, folder, checkpoint=kept, resume=True)
     np.testing.assert_array_equal(second.history_[:4], first.history_)
     assert 4 < second.n_iter_ <= 60
     assert second.has_background_ == first.has_background_
-    if solver == "lbfgs":
-        whole = out_of_core.fit(ORLogisticRegression(max_iter=60, **options), folder)
-        np.testing.assert_allclose(second.coef_, whole.coef_, atol=1e-3)
+    whole = out_of_core.fit(ORLogisticRegression(max_iter=60, **options), folder)
+    np.testing.assert_allclose(second.coef_, whole.coef_, atol=1e-3)
 
 
 def test_an_interrupted_fit_keeps_its_last_iteration(coloured, write, tmp_path):
     folder, kept = write(coloured().table), tmp_path / "m.checkpoint"
 
-    def stop(iteration, _):
-        if iteration == 3:
+    def stop(progress):
+        if len(progress.history) == 3:
             raise KeyboardInterrupt
 
-    model = ORLogisticRegression(callback=stop)
+    model = ORLogisticRegression()
     with pytest.warns(InterruptedFitWarning):
-        out_of_core.fit(model, folder, checkpoint=kept)
-    found = Checkpoint.load(kept)
+        out_of_core.fit(model, folder, checkpoint=kept, watch=stop)
+    found = read_checkpoint(kept)[0]
     assert len(found.history) == 3
-    np.testing.assert_allclose(found.scale.coefficients(found.weights)[0], model.coef_)
+    np.testing.assert_array_equal(found.coefficients[0], model.coef_)
+
+
+def test_a_true_answer_stops_a_fit(coloured, write):
+    model = ORLogisticRegression()
+    out_of_core.fit(model, write(coloured().table), watch=lambda now: len(now.history) == 3)
+    assert model.n_iter_ == 3
+    assert model.converged_
+
+
+@pytest.mark.parametrize("cost", [None, 0.5])
+def test_a_checkpoint_keeps_the_progress_of_a_fit(cost, coloured, write, tmp_path):
+    folder, kept = write(coloured().table), tmp_path / "m.checkpoint"
+    options = {"background": True, "background_cost": cost, "missed_rate": "learn-per-class"}
+    model = ORLogisticRegression(max_iter=3, **options)
+    made = out_of_core.fit(model, folder, checkpoint=kept).progress_
+    found = read_checkpoint(kept)[0]
+    np.testing.assert_array_equal(found.weights, made.weights)
+    np.testing.assert_array_equal(found.rates, made.rates)
+    assert vars(found.scale).keys() == vars(made.scale).keys()
+    for name, array in vars(made.scale).items():
+        np.testing.assert_array_equal(getattr(found.scale, name), array)
+    assert found.history == made.history
+    assert_equal(vars(found.decision), vars(made.decision))
 
 
 def test_a_resumed_fit_does_not_learn_the_scale_again(coloured, write, tmp_path, monkeypatch):
     folder, kept = write(coloured().table), tmp_path / "m.checkpoint"
     out_of_core.fit(ORLogisticRegression(max_iter=3), folder, checkpoint=kept)
-    monkeypatch.setattr("unbag.fitting.StreamedTraining.moments", None)
+    monkeypatch.setattr("unbag.fitting.parts.Part.moments", None)
     out_of_core.fit(ORLogisticRegression(max_iter=6), folder, checkpoint=kept, resume=True)
 
 
@@ -59,7 +81,7 @@ def test_without_resume_a_fit_begins_anew_and_replaces_the_checkpoint(coloured, 
     folder, kept = write(coloured().table), tmp_path / "m.checkpoint"
     out_of_core.fit(ORLogisticRegression(max_iter=3), folder, checkpoint=kept)
     out_of_core.fit(ORLogisticRegression(max_iter=2, alpha=9.0), folder, checkpoint=kept)
-    assert len(Checkpoint.load(kept).history) == 2
+    assert len(read_checkpoint(kept)[0].history) == 2
 
 
 def test_a_checkpoint_of_another_fit_is_refused(coloured, write, tmp_path):
@@ -97,7 +119,7 @@ def with_other_labels(data):
         (Roles(label_columns=["is_red", "is_green"]), Roles(label_columns=["is_red", "is_blue"])),
         (Roles(labels="labels"), Roles(label_columns=["is_*"])),
         (Roles(labels="labels"), Roles(labels="labels", unknown="maybe")),
-        (Roles(labels="labels"), Roles(labels="labels", delimiter="/")),
+        (Roles(labels="labels"), Roles(labels="labels", label_separator="/")),
         (Roles(labels="labels"), Roles(labels="labels", known="known")),
     ],
 )
@@ -163,12 +185,20 @@ def test_a_damaged_checkpoint_is_refused(content, coloured, write, tmp_path):
         )
 
 
+def other(name, **fields):
+    """Put values into a part of the progress that a checkpoint holds."""
+    return lambda header: (header["model"][name] if name else header["model"]).update(fields)
+
+
 CHANGES = {
-    "not JSON": {"of": np.array("{")}, "deep": {"of": np.array("[" * 10**5)},
-    "a list": {"of": np.array("[1]")}, "numbers": {"of": np.zeros(3)},
-    "weights": {"weights": np.zeros(3)}, "text": {"weights": np.array("weights")},
-    "NaN": {"weights": np.full((3, 3), np.nan)}, "scale": {"scale": np.ones(1)},
-    "history": {"history": np.array(["a"])}, "one rate": {"missed": np.zeros((1, 3))},
+    "a list": lambda header: header.update(info=[1]),
+    "no features": lambda header: header["info"].pop("features"),
+    "other features": lambda header: header["info"].update(features=["u"]),
+    "other classes": lambda header: header["info"].update(classes=["red"]),
+    "a decision alone": lambda header: header.update(
+        kind="Decision", model=header["model"]["decision"]),
+    "weights": other("", weights=[1.0]), "history": other("", history=["a"]),
+    "a cost": other("decision", background_cost=-1.0), "no decision": other("", decision=None),
 }  # fmt: skip
 
 
@@ -176,12 +206,23 @@ CHANGES = {
 def test_a_checkpoint_that_was_made_by_hand_is_refused(change, coloured, write, tmp_path):
     kept, folder = tmp_path / "m.checkpoint", write(coloured().table)
     out_of_core.fit(ORLogisticRegression(max_iter=2), folder, checkpoint=kept)
-    with np.load(io.BytesIO(kept.read_bytes())) as found:
-        arrays = dict(found)
-    with kept.open("wb") as file:
-        np.savez(file, **{**arrays, **CHANGES[change]})
+    header, arrays = container.read(kept)
+    CHANGES[change](header)
+    container.write(kept, header, arrays)
     with pytest.raises(DataError, match=r"m\.checkpoint is not a checkpoint of a fit, or is dam"):
         out_of_core.fit(ORLogisticRegression(), folder, checkpoint=kept, resume=True)
+
+
+def test_arrays_of_a_checkpoint_fit_together(coloured, write, tmp_path):
+    kept, folder = tmp_path / "m.checkpoint", write(coloured().table)
+    model = ORLogisticRegression(max_iter=2, missed_rate=0.1)
+    out_of_core.fit(model, folder, checkpoint=kept)
+    header, arrays = container.read(kept)
+    for name, array in arrays.items():
+        for changed in (array[..., :-1], np.full_like(array, np.nan)):
+            container.write(kept, header, {**arrays, name: changed})
+            with pytest.raises(DataError, match="is not a checkpoint of a fit, or is damaged"):
+                out_of_core.fit(model, folder, checkpoint=kept, resume=True)
 
 
 def test_resuming_without_a_checkpoint_begins_anew(coloured, write, tmp_path):

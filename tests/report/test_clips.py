@@ -7,13 +7,13 @@ import re
 import numpy as np
 import pytest
 
+from synthetic.soundscapes import write_wav
 from unbag._png import png
-from unbag.datasets import write_wav
 from unbag.extract.sounds import Spectrogram
 from unbag.report.clips import Place, clip_of, places_of, spectrogram_pixels
 from unbag.report.media import NO_ROOM, Media
 
-soundfile = pytest.importorskip("soundfile", reason="pip install 'unbag[audio]'")
+soundfile = pytest.importorskip("soundfile", reason="the extra audio is not installed")
 
 RATE = 22050
 

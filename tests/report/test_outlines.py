@@ -9,8 +9,8 @@ import pytest
 
 from unbag.report.media import NO_ROOM, OUTSIDE, Media
 
-Image = pytest.importorskip("PIL.Image", reason="pip install 'unbag[images]'")
-pytest.importorskip("skimage", reason="pip install 'unbag[images]'")
+Image = pytest.importorskip("PIL.Image", reason="the extra images is not installed")
+pytest.importorskip("skimage", reason="the extra images is not installed")
 
 from unbag.report.outlines import LONGER_SIDE, drawing_of, outlines_of  # noqa: E402
 
@@ -90,7 +90,7 @@ def test_the_size_is_bounded(photos):
 
 
 def test_without_pillow_the_picture_is_shown(photos, monkeypatch):
-    from unbag._extras import MissingExtraError
+    from unbag._messages import MissingExtraError
 
     def missing(*_):
         raise MissingExtraError("Pillow")

@@ -1,28 +1,19 @@
 """The report: what it says, and that it works in a real browser."""
 
-import base64
-import hashlib
-import html
-import json
-import os
 import re
-import shutil
-import subprocess
-import tempfile
 import tracemalloc
 import warnings
 
 import numpy as np
 import pytest
 
+from browser import Browser
 from toys import PNG
 from unbag import Bags, LabelSets, ORLogisticRegression
 from unbag.annotations import annotate, worth_a_look
 from unbag.report import render, write_report
 from unbag.report.content import ambiguous_bags, content
 from unbag.report.media import Media
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 def test_annotations_say_what_the_model_says(letters):
@@ -53,7 +44,7 @@ def test_blocks_do_not_change_answers(letters, monkeypatch):
     for name, values in whole.items():
         if values.dtype.kind == "f":
             # Products of matrices of other shapes may differ in the last bits, on some processors.
-            np.testing.assert_allclose(pieces[name], values, rtol=1e-12, err_msg=name)
+            np.testing.assert_allclose(pieces[name], values, rtol=1e-12, atol=1e-15, err_msg=name)
         else:
             np.testing.assert_array_equal(pieces[name], values, err_msg=name)
     assert len(calls) > 20
@@ -119,44 +110,14 @@ def test_a_failing_report_leaves_the_old_one(letters, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def sha256(text):
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
 def in_browser(page, script, tmp_path, width=1000):
     """Run a script on a page in headless Chromium; return its `result` and the page's errors."""
-    watch = "window.seen = []; window.onerror = (m) => { window.seen.push(m); };"
-    watch += "document.addEventListener('securitypolicyviolation', (e) => {"
-    watch += " window.seen.push(`${e.violatedDirective} ${e.blockedURI}`); });"
-    # When all is loaded or refused: what the policy refuses is told at leisure.
-    show = (
-        f"addEventListener('load', () => {{ const result = {{}}; {script}; "
-        "result.errors = window.seen; "
-        "const pre = document.createElement('pre'); pre.id = 'result'; "
-        "pre.textContent = JSON.stringify(result); document.body.append(pre); });"
-    )
-    # The page's policy lets no other script run than its own: these two are named as well.
-    hashes = " ".join(f"'sha256-{sha256(text)}'" for text in (watch, show))
-    page = page.replace("script-src ", f"script-src {html.escape(hashes)} ", 1)
-    page = page.replace("<title>", f"<script>{watch}</script><title>", 1)
     path = tmp_path / "page.html"
-    path.write_text(page.replace("</body>", f"<script>{show}</script></body>"))
-    # The name of a socket that the browser opens there has room for some hundred characters.
-    short = "/tmp" if os.path.isdir("/tmp") else None
-    with tempfile.TemporaryDirectory(dir=short, ignore_cleanup_errors=True) as profile:
-        done = subprocess.run(
-            [
-                CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
-                "--no-first-run", "--disable-background-networking", "--disable-component-update",
-                "--disable-sync", f"--user-data-dir={profile}", "--dump-dom",
-                f"--window-size={width},800",
-                path.as_uri(),
-            ],
-            capture_output=True, text=True, timeout=120, env={**os.environ, "TMPDIR": profile},
-        )  # fmt: skip
-    found = re.search(r'<pre id="result">(.*?)</pre>', done.stdout, re.DOTALL)
-    assert found, done.stderr[-2000:]
-    return json.loads(html.unescape(found.group(1)))
+    path.write_text(page)
+    with Browser(width, 800) as browser:
+        browser.open(path.as_uri())
+        result = browser.run(f"const result = {{}}; {script}; return result;")
+        return {**result, "errors": browser.errors()}
 
 
 @pytest.mark.browser
@@ -178,8 +139,6 @@ def test_the_page_works_in_a_browser(letters, tmp_path):
     name.value = 'word 1'; name.dispatchEvent(new Event('input'));
     result.named = shown().map((bag) => bag.dataset.id);
     result.told = document.getElementById('filtered').textContent;
-    document.getElementById('theme').click();
-    result.theme = document.documentElement.dataset.theme;
     result.wide = document.documentElement.scrollWidth > document.documentElement.clientWidth + 1;
     """
     result = in_browser(render(model, bags, labels), script, tmp_path)
@@ -193,7 +152,6 @@ def test_the_page_works_in_a_browser(letters, tmp_path):
     assert 0 < len(result["named"]) < 60
     assert all("word 1" in name for name in result["named"])
     assert result["told"] == f"{len(result['named'])} of 60 bags"
-    assert result["theme"] in ("dark", "light")
     assert not result["wide"]
 
 
@@ -266,8 +224,9 @@ def test_what_got_into_the_page_all_the_same_is_not_run_or_loaded(letters, tmp_p
     result = in_browser(page, "result.stolen = 'stolen' in window;", tmp_path)
     assert not result["stolen"]
     blocked = " ".join(result["errors"])
-    assert "script-src-elem inline" in blocked
+    assert "inline script" in blocked
     assert "img-src" in blocked
+    assert "ERR_" not in blocked
 
 
 @pytest.mark.browser

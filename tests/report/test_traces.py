@@ -8,14 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
+from synthetic.signals import make_signals, write_signals
 from unbag.cli import main
-from unbag.datasets import make_signals, write_signals
-from unbag.extract.layouts import STAMPS, Layout
+from unbag.extract.layouts import STAMPS, SignalLayout
 from unbag.report.clips import Place, places_of
 from unbag.report.media import Media
 from unbag.report.traces import MOST_POINTS, layout_of, strips_of, traces
 
-LAYOUT = Layout("time", "s", ("acc_x", "acc_y", "acc_z", "light"))
+LAYOUT = SignalLayout("time", "s", ("acc_x", "acc_y", "acc_z", "light"))
 
 
 def rows(seconds=20.0, **more):
@@ -77,7 +77,7 @@ def test_recordings_of_a_table_and_time_stamps_are_told_apart(folder):
         for day in range(2)
     ]  # fmt: skip
     pq.write_table(pa.concat_tables(tables), folder / "days.parquet")
-    layout = Layout("time", STAMPS, LAYOUT.channels, "day")
+    layout = SignalLayout("time", STAMPS, LAYOUT.channels, "day")
     found = traces(folder / "days.parquet", layout, [("d1", Place(4, 6)), ("d2", Place(4, 6))])
     expected = traces(folder / "day.csv", LAYOUT, [(None, Place(4, 6))])
     assert found == [*expected, None]
@@ -96,12 +96,12 @@ def test_media_come_from_the_folder_alone(folder):
     assert media.of_instance(0) is not None
     assert shown[6] is None
     media.draw()
-    assert len(media.drawings) == 6
-    reasons = [media.drawings[each.place][1] for each in shown[:6]]
+    assert [each.kind for each in shown[:6]] == ["signal"] * 6
+    reasons = [each.reason for each in shown[:6]]
     signal = "not the signal that it was cut from"
     outside = "outside the media folder"
     assert reasons == [None, outside, signal, "missing", signal, outside]
-    assert media.drawings[0][0].startswith("<svg")
+    assert shown[0].drawing.startswith("<svg")
     assert media.gaps() == {outside: 2, signal: 2, "missing": 1}
 
 
@@ -110,7 +110,9 @@ def test_names_of_channels_cannot_be_markup(folder):
     pq.write_table(
         pa.table({"time": np.arange(500) / 50, name: np.ones(500)}), folder / "a.parquet"
     )
-    (drawing,) = traces(folder / "a.parquet", Layout("time", "s", (name,)), [(None, Place(2, 4))])
+    (drawing,) = traces(
+        folder / "a.parquet", SignalLayout("time", "s", (name,)), [(None, Place(2, 4))]
+    )
     assert "<script" not in drawing
     assert "&lt;script&gt;" in drawing
 
@@ -123,7 +125,7 @@ def test_vectors_are_drawn_together_and_few_strips_at_all():
 def test_settings_that_are_none_have_no_layout():
     assert layout_of({"time": "t"}) is None
     settings = {"time": "t", "time_unit": "s", "channels": ["a"], "recording": None}
-    assert layout_of(settings) == Layout("t", "s", ("a",))
+    assert layout_of(settings) == SignalLayout("t", "s", ("a",))
 
 
 @pytest.mark.parametrize("together", [False, True])
@@ -135,7 +137,7 @@ def test_the_report_shows_windows_in_their_signals(tmp_path, together, capsys):
     source = paths[0] if together else paths[0].parent
     tags = tmp_path / "made/tags.csv"
     table, model, page = (tmp_path / name for name in ("t.parquet", "m.unbag", "r.html"))
-    assert run("extract", "signals", source, "--labels", tags, "-o", table) == 0
+    assert run("extract", "signals", source, "--tags", tags, "-o", table) == 0
     assert run("fit", table, "--background", "no", "-o", model) == 0
     assert run("report", model, table, "-o", page, "--media-root", paths[0].parent) == 0
     text = page.read_text()

@@ -3,24 +3,25 @@
 import errno
 import json
 import os
+import threading
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from platforms import posix_only
 from unbag import Bags, LabelSets
-from unbag.io import DataError
-from unbag.io.answers import (
+from unbag.review.log import AnswerLog, LogError
+from unbag.tables import DataError
+from unbag.tables.answers import (
     Answer,
     LabelChange,
     TagChange,
     corrected_tags,
     is_log,
-    log_beside,
     parsed_answers,
     read_answers,
 )
-from unbag.review.log import AnswerLog, LogError
 
 
 def appended(log, label="red", **more):
@@ -147,11 +148,15 @@ def test_a_log_of_another_table_is_refused(begin, colours, tmp_path):
     others = Bags(colours.bags.X, colours.bags.offsets)
     with pytest.raises(DataError, match="about other bags"):
         AnswerLog(tmp_path / "answers.jsonl", others, "others.csv")
-    strange = tmp_path / "table.csv"
-    strange.write_text("bag,x\n1,2\n")
-    with pytest.raises(DataError, match="not a log of answers"):
-        AnswerLog(strange, colours.bags, "colours.csv")
-    assert strange.read_text() == "bag,x\n1,2\n"
+
+
+def test_what_is_confirmed_is_read_again_however_long_it_is(begin):
+    log, name = begin().log, "a name of a hundred letters" + 73 * "x"
+    labels = tuple(LabelChange(i, name, None, name, 0.5) for i in range(260_000))
+    log.append(lambda number, time: Answer(number, time, 1.0, "accept", "bag 0", labels), print)
+    assert log.path.stat().st_size > 64 << 20
+    read = read_answers(log.path)
+    assert (len(read.answers[0].labels), read.broken) == (260_000, [])
 
 
 @pytest.mark.parametrize(
@@ -194,10 +199,6 @@ def test_a_class_that_was_taken_back_is_none_of_the_next_fit(begin, colours):
     assert corrected.classes.tolist() == session.label_sets().classes.tolist()
 
 
-def test_a_log_lies_beside_its_table():
-    assert log_beside("some/table.parquet").name == "table.parquet.answers.jsonl"
-
-
 @pytest.mark.parametrize("length", [1, 10, 17, 40, -1])
 def test_a_log_of_which_only_a_part_of_the_first_line_is_there_is_begun_anew(
     begin, colours, length
@@ -225,3 +226,20 @@ def test_a_file_that_is_no_log_is_left_alone(tmp_path, colours, content):
     with pytest.raises(DataError, match="not a log of answers"):
         AnswerLog(path, colours.bags, "colours.csv")
     assert path.read_bytes() == content
+
+
+@posix_only
+def test_a_pipe_is_no_log_and_is_not_waited_for(tmp_path, colours):
+    os.mkfifo(path := tmp_path / "answers.jsonl")
+    faults = []
+
+    def begin():
+        with pytest.raises(DataError) as refused:
+            AnswerLog(path, colours.bags, "colours.csv")
+        faults.append(str(refused.value))
+
+    thread = threading.Thread(target=begin, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert len(faults) == 1
+    assert "is not a regular file" in faults[0]

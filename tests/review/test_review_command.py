@@ -10,18 +10,28 @@ import json
 import os
 import random
 import shutil
-import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 import urllib.error
+from contextlib import ExitStack
 
+import pandas as pd
+import platformdirs
 import pytest
 
 import unbag
 from review.command import Command
-from unbag.io.answers import read_answers
+from unbag.cli.model_table import load_and_read
+from unbag.cli.options import Given
+from unbag.review import AnswerLog, Session
+from unbag.tables import DataError, Roles
+from unbag.tables.answers import read_answers
+
+# Windows has none.
+resource = pytest.importorskip("resource") if os.name == "posix" else None
 
 KILLS = int(os.environ.get("UNBAG_KILLS", "20"))
 SEED = int(os.environ.get("UNBAG_SEED", "0"))
@@ -117,7 +127,7 @@ def test_rows_that_have_changed_places_are_said(answered, run):
 def test_corrections_are_exported(answered, run):
     code, _, errors = run(
         "review", "m.unbag", "colours.csv", "--export", "corrected.csv", "--export", "tasks.json",
-        "--export", "raven.txt",
+        "--export", "raven.txt", "--export", "corrected.parquet",
     )  # fmt: skip
     assert code == 0, errors
     assert "4 answers; 3 of" in errors
@@ -126,6 +136,8 @@ def test_corrections_are_exported(answered, run):
     assert list(new[0])[: len(old[0])] == list(old[0])
     known = [row["known_label"] for row in new if row["known_label"]]
     assert sorted(known) == ["background", "red", "violet"]
+    stored = pd.read_parquet("corrected.parquet")["known_label"]
+    assert stored.fillna("").tolist() == [row["known_label"] for row in new]
     for row in new:
         if row["known_label"]:
             assert row["annotation"] == row["known_label"]
@@ -148,12 +160,107 @@ def test_corrections_are_exported(answered, run):
     assert "violet" in (answered / "raven.txt").read_text()
 
 
-def test_parquet_is_exported_as_well(answered, run):
-    import pyarrow.parquet as pq
-
-    code, _, errors = run("review", "m.unbag", "colours.csv", "--export", "corrected.parquet")
+def test_an_export_learns_from_the_answers_first_as_the_page_does(answered, run):
+    export = ["review", "m.unbag", "colours.csv", "--export"]
+    code, text, errors = run(*export, "new.csv", "--refit-every", "6", "--json")
     assert code == 0, errors
-    assert pq.read_table("corrected.parquet").column("known_label").null_count > 0
+    assert json.loads(text)["fitted_again"]
+    code, text, _ = run(*export, "few.csv", "--json")
+    assert not json.loads(text)["fitted_again"]
+    code, _, errors = run(
+        "fit", "colours.csv", "--bag", "recording", "--labels", "tags", "--features", "x,y",
+        "--carry", "low,high", "--corrections", LOG, "-o", "better.unbag", "--background", "auto",
+    )  # fmt: skip
+    assert code == 0, errors
+    export[1] = "better.unbag"
+    assert run(*export, "same.csv", "--refit-every", "0")[0] == 0
+    assert rows(answered / "new.csv") == rows(answered / "same.csv")
+    assert rows(answered / "new.csv") != rows(answered / "few.csv")
+
+
+def test_an_export_goes_on_with_its_model_if_no_other_can_be_fitted(answered, run, monkeypatch):
+    def fail(*_):
+        raise ValueError("no memory")
+
+    monkeypatch.setattr("unbag.learning.TrainingSet.check_learnable", fail)
+    code, _, errors = run(
+        "review", "m.unbag", "colours.csv", "--export", "new.csv", "--refit-every", "1"
+    )
+    assert code == 0
+    assert "could not be fitted again: no memory" in errors
+    assert (answered / "new.csv").exists()
+
+
+@pytest.fixture
+def struck(folder, monkeypatch):
+    """A folder with a log that strikes a tag of a bag, and labels an instance of another bag."""
+    monkeypatch.chdir(folder)
+    model = unbag.load("m.unbag")
+    roles = unbag.tables.Roles(bag="recording", labels="tags", features=("x", "y"))
+    table = unbag.tables.read("colours.csv", roles)
+    assert table.labels is not None
+    with AnswerLog(LOG, table.bags, "colours.csv") as log:
+        session = Session(model, table.bags, table.labels, log)
+        b = int((table.labels.indicator.sum(axis=1) > 1).argmax())
+        name = table.labels.classes[table.labels.indicator[b].argmax()]
+        session.answer({"kind": "tag", "bag": b, "label": name, "state": "absent"})
+        session.answer({**RED, "bag": b + 1})
+    return str(table.bags.ids[b]), str(name), str(table.bags.ids[b + 1])
+
+
+def test_annotations_do_without_tags_that_people_struck(struck, run, folder):
+    bag, name, other = struck
+    assert run("annotate", "m.unbag", "colours.csv", "-o", "old.csv")[0] == 0
+    code, _, errors = run(
+        "annotate", "m.unbag", "colours.csv", "-o", "new.csv", "--corrections", LOG
+    )
+    assert code == 0, errors
+    assert "1 rows have a label that people gave" in errors
+    labels = {
+        path: [row["annotation"] for row in rows(folder / path) if row["recording"] == bag]
+        for path in ("old.csv", "new.csv")
+    }
+    assert name in labels["old.csv"]
+    assert name not in labels["new.csv"]
+    known = [(row["recording"], row["known_label"]) for row in rows(folder / "new.csv")]
+    assert [each for each in known if each[1]] == [(other, "red")]
+    # In Python as well.
+    frame = pd.read_csv("colours.csv")
+    found = unbag.load("m.unbag").annotate_frame(frame, corrections=LOG)
+    assert found["annotation"].tolist() == [row["annotation"] for row in rows(folder / "new.csv")]
+    assert found["known_label"].dropna().tolist() == ["red"]
+    # And where a model is measured, or shown.
+    given, table = Given(Roles(), []), [folder / "colours.csv"]
+    _, _, _, tags = load_and_read(
+        folder / "m.unbag", table, given, compare=True, corrections=folder / LOG
+    )
+    assert tags is not None
+    assert name not in tags.to_sets()[frame["recording"].unique().tolist().index(bag)]
+
+
+def test_corrections_of_tags_are_not_ignored_with_the_tags(struck, run):
+    arguments = ["annotate", "m.unbag", "colours.csv", "-o", "new.csv", "--corrections", LOG]
+    code, _, errors = run(*arguments, "--ignore-labels")
+    assert code == 1
+    assert "--corrections corrects labels of bags: leave out --ignore-labels" in errors
+    with pytest.raises(DataError, match="leave out ignore_labels=True"):
+        unbag.load("m.unbag").annotate_frame(
+            pd.read_csv("colours.csv"), corrections=LOG, ignore_labels=True
+        )
+    pd.read_csv("colours.csv").to_parquet("colours.parquet")
+    arguments[2] = "colours.parquet"
+    code, _, errors = run(*arguments, "--out-of-core")
+    assert code == 1
+    assert "--corrections cannot be used out of core" in errors
+
+
+def test_an_annotation_with_a_class_that_is_new_says_what_to_do(answered, run):
+    code, _, errors = run(
+        "annotate", "m.unbag", "colours.csv", "-o", "new.csv", "--corrections", LOG
+    )
+    assert code == 1
+    assert "unknown label 'violet'" in errors
+    assert "fit again with it" in errors
 
 
 def test_an_export_that_fails_leaves_nothing(answered, run):
@@ -176,12 +283,54 @@ def test_nothing_is_exported_where_nothing_was_answered(folder, run, monkeypatch
 def test_ctrl_c_ends_a_review(command, folder):
     with command("--log", "mine.jsonl") as review:
         review.ask("answers", RED)
-        review.process.send_signal(signal.SIGINT)
-        _, errors = review.process.communicate(timeout=60)
+        errors = review.interrupt()
     assert review.process.returncode == 130, errors
     assert "Traceback" not in errors
     assert "mine.jsonl holds 1 answer." in errors
     assert len(read_answers(folder / "mine.jsonl").answers) == 1
+
+
+RECORDER = """#!{python}
+import os, pathlib, sys, urllib.parse
+path = pathlib.Path(urllib.parse.unquote(urllib.parse.urlsplit(sys.argv[1]).path))
+text = f"{{sys.argv[1]}}\\n{{os.stat(path).st_mode & 0o777:o}}\\n{{path.read_text()}}"
+pathlib.Path(os.environ["HOME"], "seen").write_text(text)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has other signals")
+def test_the_command_line_of_the_browser_holds_no_token(folder, tmp_path):
+    home = tmp_path / "home of the browser"
+    home.mkdir()
+    (browser := tmp_path / "browser").write_text(RECORDER.format(python=sys.executable))
+    browser.chmod(0o755)
+    environment = {"HOME": str(home), "BROWSER": str(browser),
+                   "NUMBA_CACHE_DIR": platformdirs.user_cache_dir("unbag", False)}  # fmt: skip
+    with Command(folder, environment=environment) as review:
+        end = time.monotonic() + 60
+        while not (home / "seen").exists() or not (home / "seen").read_text().endswith(">"):
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        address, mode, page = (home / "seen").read_text().split("\n", 2)
+        assert address.startswith("file:///")
+        assert (review.token not in address, mode) == (True, "600")
+        assert review.address in page
+        # A session that ends without the page leaves nothing either.
+        review.interrupt()
+    assert [path.name for path in home.iterdir()] == ["seen"]
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="Linux alone limits other processes")
+def test_half_sent_requests_do_not_stall_the_page(command):
+    with command("--refit-every", "0") as review, ExitStack() as connections:
+        resource.prlimit(review.process.pid, resource.RLIMIT_NOFILE, (150, 150))
+        port = int(review.origin.rpartition(":")[2])
+        for _ in range(300):
+            connection = socket.create_connection(("127.0.0.1", port), 30)
+            connections.enter_context(connection).sendall(b"GET / HTTP/1.1\r\nHost: ")
+        begun = time.monotonic()
+        assert review.ask("answers", RED)["answer"] == 1
+        assert time.monotonic() - begun < 10
 
 
 def test_two_servers_share_a_log(command, folder):
@@ -255,13 +404,13 @@ def test_starting_without_the_extra_says_what_to_install(folder):
         [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 1
-    assert "unbag[review]" in done.stderr
+    assert 'pip install ".[review]"' in done.stderr
 
 
 def made_pictures(folder):
     """Write pictures and a table of their regions; return the folder of the pictures."""
     pytest.importorskip("PIL", reason="the extra images is not installed")
-    from unbag.datasets import make_pictures, write_pictures
+    from synthetic.pictures import make_pictures, write_pictures
 
     made = make_pictures(4, n_classes=2, classes_per_picture=(1, 2), random_state=0)
     write_pictures(made, folder / "photos")
@@ -271,7 +420,7 @@ def made_pictures(folder):
 
 def made_signals(folder):
     """Write signals and a table of their windows; return the folder of the signals."""
-    from unbag.datasets import make_signals, write_signals
+    from synthetic.signals import make_signals, write_signals
 
     made = make_signals(4, n_activities=2, activities_per_recording=(1, 2), random_state=0)
     write_signals(made, folder)

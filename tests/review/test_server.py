@@ -1,17 +1,24 @@
 """The server of a review: what it answers, to whom, and that nobody else can change anything."""
 
+import http.client
 import json
 import os
 import random
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
 from toys import PNG
 from unbag import Bags, LabelSets, ORLogisticRegression
+from unbag.report.media import Media
 
 N_HOSTILE = 1000
+KINDS_OF_HOSTILITY = (
+    "token", "host", "origin", "path", "body", "type", "label", "order", "method"
+)  # fmt: skip
 GOOD = {"kind": "label", "bag": 0, "instance": 0, "label": "red", "seconds": 1.0}
 
 
@@ -91,7 +98,7 @@ def hostile_requests(client, rng, secret):
     ]  # fmt: skip
     values = [None, -1, 10**30, 1.5, True, "x" * 2000, [], {}, "0", "__proto__", "\0", "../x"]
     while True:
-        kind = rng.choice(["token", "host", "origin", "path", "body", "type", "order", "method"])
+        kind = rng.choice(KINDS_OF_HOSTILITY)
         if kind == "token":
             wrong = rng.choice(["", "x", client.server.token[:-1], client.server.token + "x", "é"])
             headers = {} if rng.random() < 0.3 else {"X-Unbag-Token": wrong.encode("latin-1")}
@@ -128,6 +135,10 @@ def hostile_requests(client, rng, secret):
             if rng.random() < 0.2:
                 headers = {"Content-Type": rng.choice(["text/plain", "multipart/form-data"])}
             yield ("POST", "/api/answers", body), {"headers": headers}
+        elif kind == "label":
+            label = rng.choice([-1, 10**30, 1.5, True, [], {}, ["red"], {"red": 1}, "\0", "?red"])
+            asked = {**GOOD, "kind": rng.choice(["label", "tag", "class", "skip"]), "label": label}
+            yield ("POST", "/api/answers", {**asked, "state": "absent"}), {}
         elif kind == "order":
             yield ("POST", "/api/answers", rng.choice([
                 {"kind": "undo", "answer": 77}, {"kind": "undo", "answer": 0},
@@ -170,19 +181,86 @@ def test_hostile_requests_change_nothing(begin, serve, tmp_path):
 
 def test_what_is_no_request_ends_the_connection(begin, serve):
     client = serve(begin())
-    head = f"POST /api/answers HTTP/1.1\r\nHost: {client.own}\r\n"
-    for text in (
-        b"\0\1\2\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
-        b"GET / HTTP/1.1\r\nX: " + b"x" * 200_000 + b"\r\n\r\n",
-        head.encode() + f"Host: {client.own}\r\n\r\n".encode(),
-        head.encode() + b"Content-Length: -1\r\n\r\n",
-        head.encode() + b"Content-Length: 99999999999\r\n\r\n",
+    head = f"POST /api/answers HTTP/1.1\r\nHost: {client.own}\r\n".encode()
+    own = f"Origin: http://{client.own}\r\nX-Unbag-Token: {client.server.token}\r\n".encode()
+    own = head + own + b"Content-Type: application/json\r\n"
+    chunk = b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+    for text, status in (
+        (b"\0\1\2\r\n\r\n", 4), (b"GET\r\n\r\n", 4), (b"GET / HTTP/9.9\r\n\r\n", 4),
+        (b"GET / HTTP/1.1\r\nX: " + b"x" * 200_000 + b"\r\n\r\n", 4),
+        (head + head.splitlines(True)[1] + b"\r\n", 4),
+        (head + b"Content-Length: -1\r\n\r\n", 4),
+        (head + b"Content-Length: 99999999999\r\n\r\n", 4),
+        # Without its size a body could be endless.
+        (own + b"\r\n", 413), (own + chunk, 413), (own + b"Content-Length: 2\r\n" + chunk, 413),
     ):  # fmt: skip
         with socket.create_connection(("127.0.0.1", client.server.port), 30) as connection:
             connection.sendall(text)
             answer = connection.recv(1000)
-        assert answer.startswith(b"HTTP/1.1 4"), text[:40]
+        assert answer.startswith(f"HTTP/1.1 {status}".encode()), text[:40]
     assert client.answer(**GOOD)[0] == 200
+
+
+def is_ended(connection):
+    """Return whether a server ends a connection within some seconds, without a word."""
+    connection.settimeout(10)
+    try:
+        return connection.recv(1000) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_half_sent_requests_are_ended(begin, serve, monkeypatch):
+    monkeypatch.setattr("unbag.review.server.HEAD_SECONDS", 0.3)
+    session = begin()
+    client = serve(session)
+    address = ("127.0.0.1", client.server.port)
+    whole = f"GET /api/status HTTP/1.1\r\nHost: {client.own}\r\n"
+    whole += f"X-Unbag-Token: {client.server.token}\r\n\r\n"
+    for text in ("", "GET", whole[:40], whole[:-2]):
+        with socket.create_connection(address) as connection:
+            connection.sendall(text.encode())
+            assert is_ended(connection), text
+    with socket.create_connection(address) as connection:
+        # Nor does it help to send more and more.
+        for letter in "GET / HTTP/1.1\r\n" + 60 * "x":
+            with suppress(OSError):
+                connection.sendall(letter.encode())
+            time.sleep(0.02)
+        assert is_ended(connection)
+    # An answer may take longer, and a connection may rest, but the next request must be in time.
+    status = session.status
+    monkeypatch.setattr(session, "status", lambda: time.sleep(0.6) or status())
+    connection = http.client.HTTPConnection(*address, timeout=30)
+    for _ in range(2):
+        connection.request("GET", "/api/status", headers={"X-Unbag-Token": client.server.token})
+        assert json.loads(connection.getresponse().read())["bags"] == 30
+        time.sleep(0.6)
+    connection.sock.sendall(whole[:40].encode())
+    assert is_ended(connection.sock)
+    connection.close()
+
+
+def test_half_a_character_is_no_fault(begin, serve, colours):
+    ids = [f"half \udce4 {b}" for b in range(len(colours.bags))]
+    session = begin(bags=Bags(colours.bags.X, colours.bags.offsets, ids=ids))
+    client = serve(session, title="n\udce4chte.csv")
+    assert client.get("/api/status")["title"] == "n\udce4chte.csv"
+    assert client.answer(**GOOD, asked="\ud83d")[1]["bag"]["id"] == ids[0]
+    assert client.answer(kind="class", label="\ud83d")[0] == 422
+
+
+def test_the_page_removes_what_leads_to_it(begin, serve, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    client = serve(begin())
+    path = client.server.redirect()
+    assert client.server.address in path.read_text()
+    assert client.send("GET", "/", token=False)[0] == 403
+    assert path.exists()
+    assert client.send("GET", "/")[0] == 200
+    assert not path.exists()
+    client.server.end_redirect()
 
 
 def test_only_this_machine_is_listened_to(begin, serve):
@@ -194,8 +272,6 @@ def test_only_this_machine_is_listened_to(begin, serve):
 
 
 def test_media_come_only_from_their_folder(begin, serve, tmp_path, colours):
-    from unbag.review.server import Instances
-
     root = tmp_path / "media"
     root.mkdir()
     (root / "dot.png").write_bytes(PNG)
@@ -204,8 +280,8 @@ def test_media_come_only_from_their_folder(begin, serve, tmp_path, colours):
     (root / "link.png").symlink_to(tmp_path / "outside.png")
     cells = ["dot.png", "../outside.png", str(tmp_path / "outside.png"), "link.png", "page.html",
              "missing.png", "http://evil.example/x.png", None]  # fmt: skip
-    paths = cells + [None] * (colours.bags.n_instances - len(cells))
-    client = serve(begin(), instances=Instances(paths, root))
+    paths = [*cells, "dot.png"] + [None] * (colours.bags.n_instances - len(cells) - 1)
+    client = serve(begin(), media=Media(paths, root))
     found = [client.get(f"/api/media/{i}") for i in range(len(cells))]
     assert [each["kind"] for each in found] == ["image", *["gap"] * 6, None]
     assert all(not each["sources"] for each in found[1:-1])
@@ -213,8 +289,7 @@ def test_media_come_only_from_their_folder(begin, serve, tmp_path, colours):
     assert "moved" not in found[5]["reason"]
     # The folder is moved meanwhile: gaps say so, and answers go on.
     root.rename(tmp_path / "elsewhere")
-    client.server.instances._kept.clear()
-    assert client.get("/api/media/0")["reason"] == "missing"
+    assert client.get(f"/api/media/{len(cells)}")["reason"] == "missing"
     assert client.answer(**GOOD)[0] == 200
 
 
@@ -232,8 +307,8 @@ def test_names_are_text_and_nothing_else(begin, serve, colours):
 
 
 def test_a_port_that_is_taken_is_said(begin, serve):
-    from unbag.io import DataError
     from unbag.review.server import ReviewServer
+    from unbag.tables import DataError
 
     client = serve(begin())
     with pytest.raises(DataError, match="choose another one with"):

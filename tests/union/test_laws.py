@@ -141,7 +141,7 @@ def test_bags_do_not_see_each_other(bags, method):
         assert together.method[b] == alone.method[0]
 
 
-@pytest.mark.parametrize("method", ["auto", "dense", "adaptive", "mixed", "chain", "fast"])
+@pytest.mark.parametrize("method", ["auto", "dense", "adaptive", "mixed", "chain"])
 def test_a_batch_of_all_sizes_is_its_bags(method, rng):
     """Bags of few and of many labels share room to work in, but nothing else."""
     sizes = rng.integers(10, 40, 60)

@@ -16,9 +16,8 @@ from unbag.union import (
     IntractableBagWarning,
     UnionProblem,
     infer,
-    sample_labels,
 )
-from unbag.union.policy import RELAXED_TO, relax_impossible, settle_impossible
+from unbag.union.policy import RELAXED_TO, relax_impossible
 
 # Bag 0 can be; bag 1 has too few instances; bag 2 has instances and allows nothing.
 OFFSETS = [0, 2, 3, 4]
@@ -87,9 +86,6 @@ def test_intractable_bags_are_refused_all_at_once(rng):
     with pytest.raises(IntractableBagError, match=r"bag 1 has 30.*3 such bags: 1, 3, 5") as caught:
         infer(*bags)
     assert caught.value.bags == [1, 3, 5]
-    with pytest.raises(IntractableBagError) as caught:
-        sample_labels(*bags, size=2)
-    assert caught.value.bags == [1, 3, 5]
 
 
 def test_intractable_bags_are_relaxed_to_what_is_quick(rng):
@@ -113,15 +109,6 @@ def test_what_a_pinned_instance_shows_need_not_be_relaxed(rng):
     assert not result.relaxed.any(), "20 labels are left, which exact inference holds"
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2, -1])
-def test_policies_do_not_depend_on_threads(rng, monkeypatch, n_jobs):
-    monkeypatch.setattr("unbag.union.problem.INFERENCE_WORTHWHILE", 0.0)
-    bags = crowded(rng, 2)
-    expected = infer(*bags, on_intractable="relax", n_jobs=1)
-    result = infer(*bags, on_intractable="relax", n_jobs=n_jobs)
-    np.testing.assert_array_equal(result.posterior, expected.posterior)
-
-
 def test_a_problem_is_prepared_once_and_asked_often(rng):
     problem = UnionProblem([0, 2, 5], [[1, 1, 0], [-1, 1, 1]], [-1, 0, -1, -1, 2])
     for _ in range(3):
@@ -130,17 +117,6 @@ def test_a_problem_is_prepared_once_and_asked_often(rng):
         called = infer(log_prior, problem.offsets, problem.y, instance_labels=[-1, 0, -1, -1, 2])
         np.testing.assert_array_equal(asked.posterior, called.posterior)
     assert repr(problem) == "UnionProblem(2 bags, 5 instances, 3 classes)"
-
-
-@pytest.mark.parametrize(
-    ("policy", "dropped", "relaxed"),
-    [("relax", [False, False, True], [0, 3, 0]), ("drop", [False, True, True], [0, 0, 0])],
-)
-def test_bags_of_a_fit_are_settled(policy, dropped, relaxed):
-    settled = settle_impossible(UnionProblem(OFFSETS, Y), policy)
-    assert settled.impossible.tolist() == [False, True, True]
-    assert settled.dropped.tolist() == dropped
-    assert settled.relaxed.sum(axis=1).tolist() == relaxed
 
 
 def test_every_bag_can_be_annotated():

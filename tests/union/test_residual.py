@@ -27,11 +27,11 @@ def random_problem(rng, n_bags=60, n_classes=9, unknown=0.0, pinned=0.0):
     return UnionProblem(offsets, y, labels if pinned else None)
 
 
-def residual(problem, logits, intercepts=None, **options):
+def residual(problem, logits, intercepts=None):
     """Residuals as a fit gets them."""
     softmax = Softmax(logits, intercepts)
     given = softmax.flat, softmax.largest, softmax.total
-    answer = problem.residual(logits, *given, **options)
+    answer = problem.residual(logits, *given)
     return softmax.probability, answer
 
 
@@ -50,7 +50,7 @@ def test_residuals_agree_with_the_chain_kernel(rng, scale, unknown, pinned):
     logits = rng.normal(size=(9, problem.n_instances)) * scale
     intercepts = rng.normal(size=9)
     expected, result = by_answer(problem, logits + intercepts[:, None], method="chain")
-    got, answer = residual(problem, logits.copy(), intercepts, packed=True)
+    got, answer = residual(problem, logits.copy(), intercepts)
     np.testing.assert_allclose(got, expected, rtol=0, atol=2e-9)
     np.testing.assert_allclose(answer.log_likelihood, result.log_likelihood, rtol=1e-9, atol=1e-9)
     impossible = answer.served == IMPOSSIBLE
@@ -59,25 +59,14 @@ def test_residuals_agree_with_the_chain_kernel(rng, scale, unknown, pinned):
     assert (answer.served == DENSE).sum() > 10
 
 
-@pytest.mark.parametrize("method", ["auto", "dense", "chain", "adaptive", "mixed"])
-def test_residuals_agree_with_infer(rng, method):
+def test_residuals_agree_with_infer(rng):
     problem = random_problem(rng, unknown=0.2, pinned=0.1)
     logits = rng.normal(size=(9, problem.n_instances))
-    expected, result = by_answer(problem, logits, method=method)
-    got, answer = residual(problem, logits.copy(), method=method, packed=True)
+    expected, result = by_answer(problem, logits)
+    got, answer = residual(problem, logits.copy())
     np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(answer.log_likelihood, result.log_likelihood, rtol=1e-12, atol=1e-12)
     assert [[*METHODS, "none"][code] for code in answer.served] == result.method.tolist()
-
-
-def test_residuals_are_the_same_whether_posteriors_are_packed(rng):
-    problem = random_problem(rng, unknown=0.2, pinned=0.2)
-    logits = rng.normal(size=(9, problem.n_instances))
-    got, _ = residual(problem, logits.copy())
-    same, packed = residual(problem, logits.copy(), packed=True)
-    np.testing.assert_array_equal(got, same)
-    dense = problem.answer(np.ascontiguousarray(log_softmax(logits.T, axis=1)))
-    np.testing.assert_allclose(packed.values, dense.values, atol=1e-12)
 
 
 def test_intercepts_are_added_to_the_logits(rng):
@@ -116,14 +105,24 @@ def test_each_number_of_labels_agrees_with_the_chain_kernel(rng, n_labels):
     """Short and long bags, confident and not; classes are excluded, some bags thus impossible."""
     sizes = [n_labels, n_labels + 1, 2 * n_labels + 3, 50]
     offsets = np.append(0, np.cumsum(sizes))
-    y = np.zeros((4, 9), dtype=int)
+    y = np.zeros((4, n_labels + 3), dtype=int)
     y[:, :n_labels] = 1
-    y[:, 7] = -1
+    y[:, n_labels + 1] = -1
     for scale in (0.3, 3.0, 30.0, 200.0):
-        log_prior = rng.normal(size=(offsets[-1], 9)) * scale
+        log_prior = rng.normal(size=(offsets[-1], n_labels + 3)) * scale
         log_prior[rng.random(log_prior.shape) < 0.2] = -np.inf
         ours = infer(log_prior, offsets, y)
         other = infer(log_prior, offsets, y, method="chain")
         np.testing.assert_allclose(ours.posterior, other.posterior, atol=2e-9)
         np.testing.assert_allclose(ours.log_likelihood, other.log_likelihood, rtol=1e-9, atol=1e-9)
         assert ours.error_bound.max() <= 1e-9
+
+
+@pytest.mark.parametrize("n_labels", range(1, MOST_FEW + 1))
+def test_long_bags_of_seven_labels_or_more_are_not_summed_over(rng, n_labels):
+    """There, most subsets do not matter; shorter bags are sorted out, whatever bags are beside."""
+    sizes = np.array([12, 2000, 12])
+    y = np.ones((3, n_labels), dtype=int)
+    log_prior = log_softmax(rng.normal(size=(sizes.sum(), n_labels)), axis=1)
+    methods = infer(log_prior, np.append(0, np.cumsum(sizes)), y).method
+    assert methods.tolist() == ["dense", "dense" if n_labels < 7 else "adaptive", "dense"]

@@ -1,15 +1,12 @@
 """Studies of the instance accuracy of methods, tuned by that or by the Hamming loss."""
 
-from unbag.model_selection.statistics import with_bold, words
-from unbag.model_selection.tables import Table
-
-from .comparison import Comparison, tuning_note
+from .comparison import Comparison
 from .figures import Figure, comparison_figure
 from .ledger import Results
-from .notes import OVER_FOLDS, choice_note, sim_note
 from .plan import Plan, Study
 from .published import published_figure
-from .tables import comparison_table, draw_note
+from .statistics import with_bold, words
+from .tables import Table, comparison_table
 
 
 def accuracy_study(
@@ -22,22 +19,7 @@ def accuracy_study(
     note: str,
     remarks: str,
 ) -> Study:
-    """Make an experiment of two tables of accuracies, and a figure of the first.
-
-    Parameters
-    ----------
-    name : str
-        Of the experiment, of its published tables, and of the accuracy that is compared.
-    title : str
-    comparison : Comparison
-    labels : str
-        What is known of the labels of bags, as in the titles of the tables.
-    figure_title : str
-    note : str
-        Below each table.
-    remarks : str
-        As in `Study`.
-    """
+    """Make an experiment of two tables of accuracies, and a figure of the first."""
     measure = f"{name}_accuracy"
     tuned_by = {
         "accuracy": (measure, "instance accuracy"), "hamming": ("hamming_loss", "Hamming loss"),
@@ -56,23 +38,11 @@ def accuracy_study(
                 )
             ]
         )  # fmt: skip
-        said = [
-            note,
-            OVER_FOLDS if comparison.cross_validated else "",
-            tuning_note(comparison, plan),
-            choice_note(comparison, plan),
-            f"{plan.describe(folds=comparison.cross_validated)}.",
-        ]
         return comparison_table(
             f"{name}-{known_as}",
             f"Instance accuracy (%), bag labels {labels}, tuned by {in_words}",
             records,
-            [
-                " ".join(filter(None, said)),
-                *draw_note(records),
-                *sim_note(comparison, plan, results, tuned_by=chosen_by, measure=measure),
-                *comparison.missing(plan, results),
-            ],
+            [note] if known_as == "accuracy" else [],
             row="method",
             column="data",
         )

@@ -1,23 +1,23 @@
-"""What we add to the published model, row by row: candidates, and the fits that a row shows.
+"""Additions to the published model, row by row: candidates, and the fits that a row shows.
 
 Settings are chosen within the training bags (`unbag_reproduce.nested`). The candidates of linear
-and kernel models were fixed before any was tried, but for those that they share with a first look;
+and kernel models were fixed before any was tried, except those that they share with a first look;
 around what is best they are widened (`unbag_reproduce.widening`), since the first grids had their
 best at an end. Those of networks, and the networks' defaults, come from prototypes that were tried
-by ten folds on the same four data sets. What the committee is made of was chosen by instance
+by ten folds on the same four data sets. The parts of the committee were chosen by instance
 accuracies on these data sets, on other folds of the same bags.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
 
-from unbag.model_selection.methods import grid
-
-from .comparison import Comparison, fold, measured, some_methods
+from .comparison import Comparison, fit_fold, measured, some_methods
 from .ledger import Results
-from .nested import Case, Variant, both_ways, is_network, told_setting
+from .methods import grid
+from .nested import Case, Variant, fit_both_ways, is_network, told_setting
 from .plan import Plan
 from .rivals import RIVALS
 from .unit import Unit
@@ -43,9 +43,9 @@ QUICK = {"n_members": 2, "max_iter": 100}
 #: Fewer members would be no committee.
 QUICK_COMMITTEE = {"n_members": 9, "max_iter": 100}
 
-#: Rows that other tables have, too.
+#: Rows that other tables also have.
 OURS, NETWORK = "penalty, context, kernel", "network, encoding and distillation chosen"
-COMMITTEE = "committee, today's default"
+COMMITTEE = "earlier committee"
 
 #: Row of the table to the settings to choose from.
 VARIANTS = {
@@ -70,14 +70,14 @@ VARIANTS = {
     # What it pools, it chooses within the training bags itself.
     COMMITTEE: Variant("network committee", [{}], QUICK_COMMITTEE, both_ways=True),
 }
-#: Rows that are asked for labels of their training bags, too, and how sure they are of labels.
+#: Rows that are also asked for labels of their training bags, and how sure they are of labels.
 BOTH_WAYS = (OURS, NETWORK, COMMITTEE)
 #: Rows of models that are told instance labels, with the settings of another row.
 TOLD = {
     "the same, told instance labels": (OURS, "pipeline told instance labels"),
     "that network, told instance labels": (NETWORK, "network told instance labels"),
 }
-#: Rows of the table of losses. There is nothing to distil but for who infers labels exactly.
+#: Rows of the table of losses. Only who infers labels exactly can distil.
 LOSSES = {
     "exact": VARIANTS["network, encoding chosen"],
     "noisy-or of the softmax": Variant("network by noisy-or", ENCODINGS, QUICK),
@@ -87,7 +87,9 @@ LOSSES = {
 }
 #: Rows of the table that are made as published.
 AS_PUBLISHED = {"MLR, linear, as published": "mlr", "SLR, linear, as published": "slr"}
-PUBLISHED = Comparison(fold, some_methods(*AS_PUBLISHED.values()), tuned_by=("inductive_accuracy",))
+PUBLISHED = Comparison(
+    fit_fold, some_methods(*AS_PUBLISHED.values()), tuned_by=("inductive_accuracy",)
+)
 #: Rows of the table of accuracies, a bound below what it bounds.
 ROWS = [
     "MLR, linear, as published",
@@ -106,7 +108,7 @@ def cases(plan: Plan, name: str) -> list[list[Case]]:
 def units(plan: Plan, ledger: Results) -> list[Unit]:
     """List the inner fits, then those of the settings that they choose; the rivals' last.
 
-    Networks that nobody has fitted yet are left out, unless they can be: see `can_fit_networks`.
+    Networks that are not fitted yet are left out, unless they can be: see `can_fit_networks`.
     """
     told = dict(TOLD.values())
     found = [
@@ -132,29 +134,18 @@ def units(plan: Plan, ledger: Results) -> list[Unit]:
 
 
 def can_fit_networks(plan: Plan) -> bool:
-    """Return whether networks are to be fitted here: they need torch and, but for a few, a GPU."""
-    if plan.networks is False or find_spec("torch") is None:
+    """Return whether networks are fitted here: with torch, in a first look or on a GPU."""
+    if find_spec("torch") is None:
         return False
-    if plan.networks or plan.level == "quick":
-        return True
     from .networks import device_name
 
-    return device_name() != "CPU"
-
-
-def why_no_networks(plan: Plan) -> str:
-    """Say what fitting networks would need."""
-    if plan.networks is False:
-        return "networks were not asked for"
-    if find_spec("torch") is None:
-        return "networks need PyTorch (`pip install 'unbag[torch]'`)"
-    return "without a GPU, networks take days, and need `--networks`"
+    return plan.level == "quick" or device_name() != "CPU"
 
 
 def row_units(plan: Plan, ledger: Results, name: str, row: str) -> list[list[Unit]]:
     """Return the fits that a row of a table shows: for each fold, a list over draws.
 
-    What is not chosen yet is not in the list.
+    What is not chosen yet, or has no network, is not in the list.
     """
     if row in AS_PUBLISHED:
         return PUBLISHED.units_of(plan, name, AS_PUBLISHED[row], {})
@@ -172,35 +163,25 @@ def row_units(plan: Plan, ledger: Results, name: str, row: str) -> list[list[Uni
 
 
 def both_ways_units(plan: Plan, ledger: Results, name: str, row: str) -> list[list[Unit]]:
-    """Return the fits of a row that are asked for probabilities, too; as `row_units` does."""
+    """Return the fits of a row that are also asked for probabilities, as `row_units` does."""
     return [
-        [replace(unit, task=both_ways) for unit in draws]
+        [replace(unit, task=fit_both_ways) for unit in draws]
         for draws in row_units(plan, ledger, name, row)
     ]
 
 
-def shows_network(row: str) -> bool:
-    """Return whether a row of a table is of a network."""
-    chosen_as, _ = TOLD.get(row, (row, None))
-    return row not in AS_PUBLISHED and is_network((VARIANTS | LOSSES)[chosen_as].model)
-
-
-def is_made(plan: Plan, ledger: Results, name: str, row: str) -> bool:
-    """Return whether all fits of a row are done on a data set."""
-    return all_done(plan, ledger, name, row_units(plan, ledger, name, row))
-
-
-def all_done(plan: Plan, ledger: Results, name: str, units: list[list[Unit]]) -> bool:
-    """Return whether there is a fit for each fold and draw of a data set, and all are done."""
+def is_made(plan: Plan, ledger: Results, row: str) -> bool:
+    """Return whether all fits of a row are done: networks may not be."""
     return all(
         len(draws) == len(plan.draws(name)) and all(unit in ledger for unit in draws)
-        for draws in units
+        for name in plan.data
+        for draws in row_units(plan, ledger, name, row)
     )
 
 
-def made(plan: Plan, ledger: Results, row: str) -> list[str]:
-    """Return the data sets on which all fits of a row are done."""
-    return [name for name in plan.data if is_made(plan, ledger, name, row)]
+def made(plan: Plan, ledger: Results, rows: Iterable[str]) -> list[str]:
+    """Return those of some rows whose fits are done."""
+    return [row for row in rows if is_made(plan, ledger, row)]
 
 
 def scores(plan: Plan, ledger: Results, name: str, row: str, measure: str) -> np.ndarray:

@@ -17,7 +17,7 @@ class BusyClock:
         self.busy_before: float = busy_seconds()
 
     def load(self) -> float | None:
-        """Return the mean number of busy cores so far; None where nobody counts."""
+        """Return the mean number of busy cores so far; None where they are not counted."""
         busy = busy_seconds() - self.busy_before
         return None if math.isnan(busy) else round(busy / (perf_counter() - self.started), 1)
 

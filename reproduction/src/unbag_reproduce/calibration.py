@@ -9,12 +9,6 @@ N_BINS = 10
 def reliability(proba: np.ndarray, is_right: np.ndarray) -> list[list[float]]:
     """Return for bins of the top probability: how many instances, its sum, and how many are right.
 
-    Parameters
-    ----------
-    proba : ndarray of shape (n_instances, n_classes)
-    is_right : ndarray of bool of shape (n_instances,)
-        Whether an instance has the class of the top probability.
-
     Examples
     --------
     >>> reliability(np.array([[0.8, 0.2], [0.9, 0.1]]), np.array([True, False]))[8:]
@@ -32,11 +26,6 @@ def calibration_error(fits: ArrayLike) -> float:
     """Return how far top probabilities are from how often they are right, in points.
 
     Over the bins of all fits together: a fold of a small data set has few instances in a bin.
-
-    Parameters
-    ----------
-    fits : array-like of shape (n_fits, N_BINS, 3)
-        As `reliability` returns them for each fit.
     """
     n, top, right = np.asarray(fits).sum(axis=0).T
     return float(100.0 * np.abs(top - right).sum() / n.sum())

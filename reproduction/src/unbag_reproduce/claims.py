@@ -1,4 +1,4 @@
-"""What the paper's text says of its results, with a number or a direction; and whether it holds.
+"""Claims of the paper's text that have a number or a direction, and whether they hold.
 
 ``claims.toml`` has the claims, and says how each is looked up in the tables of finished
 experiments. No result is written there or here.
@@ -13,6 +13,7 @@ from importlib.resources import files
 
 from .quantities import QUANTITIES, Reading
 from .recorded import Recorded
+from .tables import DATA, markdown_table
 from .unit import Values
 
 #: The data sets of the paper that cannot be had.
@@ -25,11 +26,15 @@ FEW = 2
 MOST = 0.75
 HOLDS, MOSTLY, IN_PART = "holds", "mostly holds", "holds in part"
 DIRECTION_ONLY, FAILS = "direction only", "does not hold"
-UNKNOWN, NOT_MADE = "cannot be checked", "not made yet"
-VERDICTS = (HOLDS, MOSTLY, IN_PART, DIRECTION_ONLY, FAILS, UNKNOWN, NOT_MADE)
+UNKNOWN = "cannot be checked"
+VERDICTS = (HOLDS, MOSTLY, IN_PART, DIRECTION_ONLY, FAILS, UNKNOWN)
 #: What is left of a number, or of "clearly", where only its direction is as the text says.
 DIRECTIONS: dict[str, Values] = {
     "difference": {"above": 0}, "excess": {"above": 0}, "ratio": {"above": 1},
+}  # fmt: skip
+#: What a claim has unless it says something else.
+DEFAULTS: Values = {
+    "data": [""], "quantity": "difference", "column": "ours", "unit": "", "note": "",
 }  # fmt: skip
 #: Decimals of the figures, where one does not tell them apart.
 DECIMALS = {"exponent": 2, "factor": 2}
@@ -37,71 +42,35 @@ DECIMALS = {"exponent": 2, "factor": 2}
 
 @dataclass(frozen=True)
 class Judgement:
-    """What became of a claim.
-
-    Parameters
-    ----------
-    claim : dict
-        As in ``claims.toml``.
-    verdict : str
-    ours : str
-        Our figures.
-    why : str
-    """
+    """A claim with our verdict, our figures, how many of them are as asked, and why."""
 
     claim: Values
     verdict: str
     ours: str = ""
+    tally: str = ""
     why: str = ""
 
 
 @cache
 def read_claims() -> Values:
-    """Read ``claims.toml``."""
+    """Read ``claims.toml``, which says what a claim has: in the paper's order, in our words.
+
+    Examples
+    --------
+    >>> read_claims()["claim"][0]["section"], read_claims()["words"]["comparable"]
+    ('6.1', {'at_most': 3.0})
+    """
     text = (files("unbag_reproduce") / "claims.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 
-def claims() -> list[Values]:
-    """Return the claims of the paper's text.
-
-    Returns
-    -------
-    list of dict
-        In the paper's order. ``says``, in our words, with ``section`` and what it speaks ``on``;
-        ``data``; and how to check it: a ``quantity`` ``of`` some records, maybe ``against`` others,
-        and what to ``expect`` of it. Without ``of``, it cannot be checked.
-
-    Examples
-    --------
-    >>> claims()[0]["section"]
-    '6.1'
-    """
-    return read_claims()["claim"]
-
-
-def words_of_degree() -> dict[str, Values]:
-    """Return what words of the paper that have no number are taken to mean.
-
-    Examples
-    --------
-    >>> words_of_degree()["comparable"]
-    {'at_most': 3.0}
-    """
-    return read_claims()["words"]
-
-
-def expected_of(claim: Values) -> Values:
-    """Return what to expect of the figures of a claim, also where it is said by a word."""
-    expected = claim["expect"]
-    return words_of_degree()[expected] if isinstance(expected, str) else expected
-
-
-def direction_of(claim: Values) -> Values | None:
-    """Return what is left of a claim where only its direction is right; None if it has none."""
-    quantity = claim.get("quantity", "difference")
-    has_side = not expected_of(claim).keys() & {"at_most", "below"}
-    return claim.get("direction", DIRECTIONS.get(quantity) if has_side else None)
+def completed(claim: Values) -> Values:
+    """Return a claim with what it leaves to defaults, and what its word of degree asks for."""
+    claim = {**DEFAULTS, **claim}
+    if isinstance(claim.get("expect"), str):
+        claim["expect"] = read_claims()["words"][claim["expect"]]
+    has_side = not claim.get("expect", {}).keys() & {"at_most", "below"}
+    return {"direction": DIRECTIONS.get(claim["quantity"]) if has_side else None, **claim}
 
 
 def is_in_points(unit: str) -> bool:
@@ -110,17 +79,9 @@ def is_in_points(unit: str) -> bool:
 
 
 def is_met(expected: Values, reading: Reading, unit: str) -> bool:
-    """Return whether a figure is as expected.
+    """Return whether a figure is as expected, by one of the words that ``claims.toml`` explains.
 
-    Parameters
-    ----------
-    expected : dict
-        One of ``near`` (a number, or one for each data set), ``between``, ``above``, ``below``,
-        ``at_most`` (of the absolute value) and ``as_published`` (at least as much as in the
-        paper's own table).
-    reading : Reading
-    unit : str
-        Of the figure: how far it may be from a number depends on whether these are points.
+    How far it may be from a number depends on whether its unit is points.
 
     Examples
     --------
@@ -154,21 +115,19 @@ def asked(expected: Values, claim: Values) -> str:
     --------
     >>> asked({"near": {"msrcv2": 5, "letter-frost": 3}}, {"unit": "points"})
     'within 2 points of 5, 3'
-    >>> asked({"at_most": 3.0}, {"unit": "points"})
+    >>> asked({"at_most": 3.0}, {"quantity": "difference"})
     'at most 3 either way'
     """
     ((how, value),) = expected.items()
     if how in ("near", "between"):
-        in_points = is_in_points(claim.get("unit", ""))
-        slack = f"{SLACK:g} points" if in_points else f"{100 * SLACK_SHARE:g} %"
+        slack = f"{SLACK:g} points" if is_in_points(claim["unit"]) else f"{100 * SLACK_SHARE:g} %"
         numbers = value.values() if isinstance(value, dict) else value
         numbers = [numbers] if isinstance(numbers, int | float) else numbers
         between = " to " if how == "between" else ", "
         return f"within {slack} of {between.join(f'{each:g}' for each in numbers)}"
     if how == "as_published":
         return "at least as much as in the paper"
-    may_be_negative = claim.get("quantity", "difference") == "difference"
-    either_way = " either way" * (how == "at_most" and may_be_negative)
+    either_way = " either way" * (how == "at_most" and claim["quantity"] == "difference")
     return f"{how.replace('_', ' ')} {value:g}{either_way}"
 
 
@@ -193,48 +152,45 @@ def verdict_of(met: Sequence[bool], has_direction: bool) -> str:
 
 def judge(claim: Values, recorded: Recorded) -> Judgement:
     """Look a claim up in the tables, and judge it by how many of its figures are as it says."""
-    note = claim.get("note", "")
-    data = claim.get("data", [""])
+    claim = completed(claim)
+    data, note = claim["data"], claim["note"]
     absent = [name for name in data if name in MISSING_DATA]
     if "of" not in claim or len(absent) == len(data):
         names = ", ".join(MISSING_DATA[name] for name in absent)
         return Judgement(claim, UNKNOWN, why=joined(names and f"{names}: data not here.", note))
     found = readings_of(claim, recorded)
-    if not found:
-        return Judgement(claim, NOT_MADE, why=f"`unbag reproduce {claim['of']['study']}` makes it.")
     met = are_met(claim, found)
     verdict = verdict_of(met, has_direction(claim, found))
     if claim.get("cannot_refute") and not all(met):
         verdict = UNKNOWN
     left_out = [name for name in data if name not in {each.data for each in found}]
-    named = ", ".join(str(MISSING_DATA.get(name, name)) for name in left_out)
+    named = ", ".join(MISSING_DATA.get(name) or DATA.get(name, "") for name in left_out)
     return Judgement(
-        claim, verdict, in_words(found, claim.get("unit", ""), decimals_of(claim)),
+        claim, verdict, figures_in_words(claim, found),
+        f"{count_met(claim, found)} {asked(claim['expect'], claim)}",
         joined(tally(claim, found), named and f"Without {named}.", beside(claim, recorded), note),
     )  # fmt: skip
 
 
 def are_met(claim: Values, readings: Sequence[Reading]) -> list[bool]:
     """Return which figures are as a claim says."""
-    return [is_met(expected_of(claim), each, claim.get("unit", "")) for each in readings]
+    return [is_met(claim["expect"], each, claim["unit"]) for each in readings]
 
 
 def has_direction(claim: Values, found: Sequence[Reading]) -> bool:
     """Return whether all figures have at least the direction of what a claim says."""
-    direction = direction_of(claim)
-    return direction is not None and all(
-        is_met(direction, each, claim.get("unit", "")) for each in found
-    )
+    direction = claim["direction"]
+    return direction is not None and all(is_met(direction, each, claim["unit"]) for each in found)
 
 
 def tally(claim: Values, found: Sequence[Reading]) -> str:
     """Write what is asked of figures, how many are so, and the same of the paper's own tables."""
-    expected, direction, met = expected_of(claim), direction_of(claim), are_met(claim, found)
+    expected, direction, met = claim["expect"], claim["direction"], are_met(claim, found)
     missed = [each for each, is_so in zip(found, met, strict=True) if not is_so]
     words = f"{count_met(claim, found)} {asked(expected, claim)}"
     if len(missed) <= FEW < sum(met):
         words += "".join(
-            f", not {each.compared} on {each.data}" for each in missed if each.compared
+            f", not {each.compared} on {DATA[each.data]}" for each in missed if each.compared
         )
     if direction and missed and has_direction(claim, found):
         words += f"; {'all ' * (len(found) > 1)}{asked(direction, claim)}"
@@ -254,7 +210,7 @@ def count_met(claim: Values, readings: Sequence[Reading]) -> str:
 def own_readings(claim: Values, found: Sequence[Reading]) -> list[Reading]:
     """Return the same figures by the paper's own tables, as far as these have them.
 
-    Where several tables of ours stand beside one of the paper, its figures count once.
+    If several tables of ours belong to one of the paper, its figures count once.
     """
     own = [
         Reading(each.data, each.paper, None, each.compared)
@@ -266,8 +222,8 @@ def own_readings(claim: Values, found: Sequence[Reading]) -> list[Reading]:
 
 def readings_of(claim: Values, recorded: Recorded) -> list[Reading]:
     """Read the figures that a claim speaks of, on all of its data sets."""
-    quantity = QUANTITIES[claim.get("quantity", "difference")]
-    return [each for name in claim.get("data", [""]) for each in quantity(recorded, claim, name)]
+    quantity = QUANTITIES[claim["quantity"]]
+    return [each for name in claim["data"] for each in quantity(recorded, claim, name)]
 
 
 def beside(claim: Values, recorded: Recorded) -> str:
@@ -277,12 +233,11 @@ def beside(claim: Values, recorded: Recorded) -> str:
     """
     if "beside" not in claim:
         return ""
-    other = {**claim, **claim["beside"], "of": {**claim["of"], **claim["beside"].get("of", {})}}
+    of = {**claim["of"], **claim["beside"].get("of", {})}
+    other = completed({**claim, **claim["beside"], "of": of})
     found = readings_of(other, recorded)
-    if not found:
-        return ""
     if "expect" not in claim["beside"]:
-        words = in_words(found, other.get("unit", ""), decimals_of(other))
+        words = figures_in_words(other, found)
     else:
         words, own = count_met(other, found), own_readings(other, found)
         words += f", in the paper's own tables {count_met(other, own)}" * bool(own)
@@ -294,9 +249,9 @@ def joined(*sentences: str) -> str:
     return " ".join(filter(None, sentences))
 
 
-def decimals_of(claim: Values) -> int:
-    """Return with how many decimals the figures of a claim are written."""
-    return DECIMALS.get(claim.get("quantity", "difference"), 1)
+def figures_in_words(claim: Values, readings: Sequence[Reading]) -> str:
+    """Write the figures of a claim."""
+    return in_words(readings, claim["unit"], DECIMALS.get(claim["quantity"], 1))
 
 
 def in_words(readings: Sequence[Reading], unit: str, decimals: int = 1) -> str:
@@ -305,7 +260,7 @@ def in_words(readings: Sequence[Reading], unit: str, decimals: int = 1) -> str:
     Examples
     --------
     >>> in_words([Reading("msrcv2", 6.4), Reading("msrcv2", 8.44), Reading("hja", 1)], "points")
-    'msrcv2 6.4 to 8.4, hja 1.0 points'
+    'MSRC v2 6.4 to 8.4, hja 1.0 points'
     """
     by_data: dict[str, list[float]] = {}
     for each in readings:
@@ -313,7 +268,7 @@ def in_words(readings: Sequence[Reading], unit: str, decimals: int = 1) -> str:
     spans = []
     for name, values in by_data.items():
         ends = dict.fromkeys(written(each, decimals) for each in (min(values), max(values)))
-        spans.append(f"{name} {' to '.join(ends)}".strip())
+        spans.append(f"{DATA.get(name, name)} {' to '.join(ends)}".strip())
     return f"{', '.join(spans)} {unit}".strip()
 
 
@@ -331,30 +286,51 @@ def written(value: float, decimals: int = 1) -> str:
 
 def judge_all(recorded: Recorded) -> list[Judgement]:
     """Judge every claim of the paper's text."""
-    return [judge(claim, recorded) for claim in claims()]
+    return [judge(claim, recorded) for claim in read_claims()["claim"]]
 
 
 def claims_page(judgements: Sequence[Judgement]) -> str:
-    """Write the table of claims, in Markdown."""
-    rows = [
-        f"| {each.claim['section']}, {each.claim['on']} | {each.claim['says']} | {each.ours} | "
-        f"{link(each)} | {each.why} |"
-        for each in judgements
+    """Write the page on claims, in Markdown: how many hold, and those that do not."""
+    by_place: dict[str, list[str]] = {}
+    for each in judgements:
+        by_place.setdefault(each.claim["on"], []).append(each.verdict)
+    counts = [
+        [place, *(found.count(verdict) or "" for verdict in VERDICTS)]
+        for place, found in by_place.items()
     ]
-    return "\n".join(
+    failing = [each for each in judgements if each.verdict not in (HOLDS, MOSTLY, UNKNOWN)]
+    rows = [
+        [where(each), each.claim["says"], each.ours, link(each), each.tally] for each in failing
+    ]
+    return "\n\n".join(
         [
             "# What the paper's text claims",
-            "",
-            f"{len(judgements)} claims that have a number or a direction: {counted(judgements)}.",
-            "",
+            f"{len(judgements)} claims have a number or a direction: {counted(judgements)}. All of "
+            "them, with what the paper's own tables say of each, are in "
+            "[docs/results/claims.md](../results/claims.md).",
             rule_of_verdicts(),
-            "",
-            "| where | the paper says | ours | | asked of ours, how many are so, and why |",
-            "|---|---|---|---|---|",
-            *rows,
+            markdown_table(["claims on", *VERDICTS], counts),
+            "## Claims that do not hold, or not on all data",
+            markdown_table(["where", "the paper says", "ours", "verdict", "met"], rows),
             "",
         ]
     )
+
+
+def claims_list(judgements: Sequence[Judgement]) -> str:
+    """Write the list of all claims, in Markdown."""
+    rows = [
+        [where(each), each.claim["says"], each.ours, link(each), each.why] for each in judgements
+    ]
+    header = ["where", "the paper says", "ours", "verdict", "asked, how many are so, and why"]
+    return "\n\n".join(
+        ["# Every claim of the paper's text", rule_of_verdicts(), markdown_table(header, rows), ""]
+    )
+
+
+def where(judgement: Judgement) -> str:
+    """Say where the paper has a claim."""
+    return f"{judgement.claim['section']}, {judgement.claim['on']}"
 
 
 def counted(judgements: Sequence[Judgement]) -> str:
@@ -366,24 +342,21 @@ def counted(judgements: Sequence[Judgement]) -> str:
 def rule_of_verdicts() -> str:
     """Write how claims are judged."""
     by_meaning: dict[str, list[str]] = {}
-    for word, expected in words_of_degree().items():
+    for word, expected in read_claims()["words"].items():
         by_meaning.setdefault(asked(expected, {"quantity": "figure"}), []).append(f'"{word}"')
     meanings = "; ".join(f"{', '.join(of)}: {meaning}" for meaning, of in by_meaning.items())
     return (
-        f"*{HOLDS.capitalize()}*: all of our figures are as asked in the last column. "
-        f"*{MOSTLY.capitalize()}*: at least {100 * MOST:g} % are. *{IN_PART.capitalize()}*: some "
-        f"are. *{DIRECTION_ONLY.capitalize()}*: none is, but all are on the side that the text "
-        f"says. *{FAILS.capitalize()}*: not even that. A number is met within {SLACK:g} points or, "
-        f"where it is not in points, within {100 * SLACK_SHARE:g} %. The paper's words have no "
-        f"numbers; what is asked for them is our choice. In points, {meanings}. What the paper's "
-        "own tables say of the same claim stands beside it, as the text does not always read them "
-        "as they are."
+        f"*{HOLDS.capitalize()}*: all of our figures are as asked. *{MOSTLY.capitalize()}*: at "
+        f"least {100 * MOST:g} % are. *{IN_PART.capitalize()}*: some are. "
+        f"*{DIRECTION_ONLY.capitalize()}*: none are, but all are on the side that the text says. "
+        f"*{FAILS.capitalize()}*: not even that. A number is met within {SLACK:g} points or, if it "
+        f"is not in points, within {100 * SLACK_SHARE:g} %. The paper's words have no numbers; we "
+        f"chose what to ask, in points: {meanings}. Claims on HJA bird are checked on HJA."
     )
 
 
 def link(judgement: Judgement) -> str:
     """Write a verdict, linked to the section that has its evidence."""
-    study = judgement.claim.get("of", {}).get("study")
-    if judgement.verdict in (UNKNOWN, NOT_MADE) or not study:
+    if judgement.verdict == UNKNOWN:
         return judgement.verdict
-    return f"[{judgement.verdict}](#{study})"
+    return f"[{judgement.verdict}](#{judgement.claim['of']['study']})"

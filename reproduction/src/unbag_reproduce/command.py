@@ -1,230 +1,146 @@
-"""What ``unbag reproduce`` does; its options are declared in `unbag.cli.reproduce`."""
+"""The commands of ``unbag-reproduce``: experiments, pages, and a check of what is recorded."""
 
-from dataclasses import asdict
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from joblib import cpu_count
 
-from unbag.cli.compare import as_records, how_to_continue, show_tables
+from unbag.cli import options as o
 from unbag.cli.console import messages
 from unbag.cli.printing import print_table
-from unbag.model_selection.ledger import COMPRESSED
 
-from .benchmark import NAME, benchmark_estimator, write_folds
-from .cells import remake
-from .confirm import confirm
-from .page import write_page
-from .predictions import benchmark_predictions
-from .readme import write_readme
-from .reproduce import COMMITTED, PAGE, ROUNDING, remake_cells
-from .reproduce import reproduce as make_experiment
+from . import confirm as again
+from .figures import Figure
+from .front import write_readme
+from .page import PAGE, rewrite_tables, write_pages
+from .reproduce import COMMITTED, reproduce
 from .studies import STUDIES, find_study
+from .tables import Table
+
+Committed = Annotated[Path, o.written("Folder of results.")]
 
 
-def reproduce(
-    name: str,
-    cell: list[str],
-    *,
-    data: list[str] | None = None,
-    level: str = "standard",
-    n_jobs: int = 0,
-    seed: int = 0,
-    output: Path | None = None,
-    page: Path | None = None,
-    redo_stale: bool = False,
-    only_shown: bool = False,
-    work: bool = True,
-    methods: list[str] | None = None,
-    networks: bool | None = None,
-    n_confirmed: int | None = None,
-    estimator: str | None = None,
-    predictions: Path | None = None,
-    folds: Path | None = None,
-) -> None:
-    """Run the command, and print its result.
+def experiments(as_json: o.Json = False) -> None:
+    """List the experiments.
 
-    Parameters
-    ----------
-    name : str
-        An experiment, or "list", "all", "page", "cell" or "benchmark".
-    cell : list of str
-        For "cell": an experiment and words of its tables, such as a data set and a method; where
-        methods are compared, perhaps a fold.
-    data, level, seed, redo_stale, only_shown, work, methods, networks
-        As in `unbag_reproduce.reproduce`.
-    n_jobs : int
-        Number of processes; 0 for one per core.
-    output : Path, optional
-        Folder of results; by default ``results``, or where the repository keeps them.
-    page : Path, optional
-        The page of all results in the folder.
-    n_confirmed : int, optional
-        Number of finished units to recompute; nothing else is done then.
-    estimator, predictions, folds : str, Path and Path, optional
-        For "benchmark": the estimator or the predictions to measure, or the folder to write the
-        folds to.
+    Example: unbag-reproduce experiments
     """
-    if only_shown and not redo_stale:
-        raise typer.BadParameter("--shown says what of --stale to do: pass --stale, too")
-    does_work = name in (*STUDIES, "all") and work and n_confirmed is None
-    if (redo_stale or networks is not None) and not does_work:
-        raise typer.BadParameter("--stale and --networks are for the work of experiments")
-    if name == "benchmark":
-        if seed:
-            raise typer.BadParameter("'benchmark' has fixed folds: omit --seed")
-        benchmark(estimator, predictions, folds, data, level, n_jobs, output or Path("results"))
-        return
-    if any(each is not None for each in (estimator, predictions, folds)):
-        raise typer.BadParameter("--estimator, --predictions and --folds are for 'benchmark'")
-    if cell and name != "cell":
-        raise typer.BadParameter(f"{name!r} takes no arguments; got {' '.join(cell)}")
-    if methods and (name not in STUDIES or not work):
-        raise typer.BadParameter("--method is for the work of one experiment")
-    if name == "list":
-        titles = {each: find_study(each).title for each in STUDIES}
-        messages.result(titles)
-        for each, title in () if messages.as_json else titles.items():
-            print(f"{each:15} {title}")
-        return
-    if name == "page":
-        write_results_page(output, page)
-        return
-    if name == "cell":
-        remake_cell(cell, output)
-        return
-    if name not in (*STUDIES, "all"):
-        raise typer.BadParameter(f"there is no experiment {name!r}; there are {', '.join(STUDIES)}")
-    if n_confirmed is not None:
-        confirm_results(name, n_confirmed, output, seed)
-        return
-    folder, made = output or Path("results"), {}
-    for each in STUDIES if name == "all" else [name]:
-        with how_to_continue(folder):
-            made[each] = make_experiment(
-                each, data, level=level, seed=seed, n_jobs=n_jobs or cpu_count(), out=folder,
-                redo_stale=redo_stale, only_shown=only_shown, work=work, methods=methods,
-                networks=networks, console=None if messages.as_json else messages.console,
+    titles = {name: find_study(name).title for name in STUDIES}
+    messages.result(titles)
+    for name, title in () if as_json else titles.items():
+        print(f"{name:15} {title}")
+
+
+def run(
+    name: Annotated[
+        str, typer.Argument(help="An experiment, as `experiments` names them, or 'all'.")
+    ],
+    data: Annotated[
+        list[str] | None, typer.Option(help="A data set, such as hja-union; may be repeated.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A first look: few folds, few settings.")
+    ] = False,
+    jobs: Annotated[
+        int, typer.Option(min=0, help="Number of processes; by default, or for 0, one per core.")
+    ] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of folds, draws and methods.")] = 0,
+    output: Annotated[
+        Path, o.written("Folder for results; a stopped run goes on there.")
+    ] = Path("results"),
+    as_json: o.Json = False,
+) -> None:  # fmt: skip
+    """Make a table or figure of the paper, or one of ours, next to the published figures.
+
+    Example: unbag-reproduce run inductive --data letter-frost --quick
+    """
+    made = {}
+    try:
+        for each in STUDIES if name == "all" else [name]:
+            made[each] = reproduce(
+                each, data, level="quick" if quick else "standard", seed=seed,
+                n_jobs=jobs or cpu_count(), out=output,
+                console=None if as_json else messages.console,
             )  # fmt: skip
-        show_tables(made[each])
-        messages.note(f"Tables and figures are in {folder / each}.")
-    if page is not None:
-        write_page(folder, page)
-        messages.note(f"Written to {page}.")
+            show_tables(made[each])
+            messages.note(f"Tables and figures are in {output / each}.")
+    except KeyboardInterrupt:
+        messages.say(f"Finished work is in {output}; the same command goes on from there.")
+        raise
     messages.result({each: as_records(things) for each, things in made.items()})
 
 
-def benchmark(
-    estimator: str | None,
-    predictions: Path | None,
-    folds: Path | None,
-    data: list[str] | None,
-    level: str,
-    n_jobs: int,
-    output: Path,
+def page(
+    output: Committed = COMMITTED,
+    page: Annotated[Path, typer.Option(help="The first page.")] = PAGE,
+    readme: Annotated[
+        Path, typer.Option(help="The README whose table of results is also written.")
+    ] = Path("README.md"),
+    tables: Annotated[
+        bool, typer.Option("--tables", help="First write all tables and figures again.")
+    ] = False,
 ) -> None:
-    """Measure an estimator or a table of predictions by the benchmark, or write its folds."""
-    if sum(each is not None for each in (estimator, predictions, folds)) != 1:
-        raise typer.BadParameter("'benchmark' needs one of --estimator, --predictions and --folds")
-    console = None if messages.as_json else messages.console
-    if folds is not None:
-        paths = write_folds(folds, data, level=level, console=console)
-        messages.result({"output": [str(path) for path in paths]})
-        messages.note(f"{len(paths)} tables with folds are in {folds}.")
-        return
-    if predictions is not None:
-        table = benchmark_predictions(predictions, data, level=level, out=output)
-    else:
-        with how_to_continue(output):
-            table = benchmark_estimator(
-                str(estimator), data, level=level, n_jobs=n_jobs or cpu_count(), out=output,
-                console=console,
-            )  # fmt: skip
-    messages.result(as_records([table]))
-    if not messages.as_json:
-        # As it can be pasted into a page.
-        print(table.to_markdown(), end="")
-    messages.note(f"The same is in {output / NAME / table.name}.md, and as .csv.")
+    """Write the pages of all results, and the table in the README.
+
+    Example: unbag-reproduce page
+    """
+    if tables:
+        rewrite_tables(output)
+    write_pages(output, page)
+    write_readme(output, readme)
+    messages.note(f"Written to {page} and {readme}.")
 
 
-def write_results_page(folder: Path | None, page: Path | None) -> None:
-    """Write a page of results; for the committed results, the table of the README too."""
-    names = write_page(folder or COMMITTED, page or PAGE)
-    messages.result({"output": str(page or PAGE), "experiments": names})
-    messages.note(f"Written to {page or PAGE}.")
-    if folder is None and write_readme():
-        messages.note("Written to README.md.")
+def confirm(
+    n: Annotated[int, typer.Argument(min=1, help="How many fits.")] = 20,
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
+    output: Committed = COMMITTED,
+    as_json: o.Json = False,
+) -> None:
+    """Do some finished fits again, drawn at random, and compare everything except times.
 
-
-def remake_cell(cell: list[str], folder: Path | None) -> None:
-    """Recompute figures of a table, compare them with the recorded ones; fail if they differ."""
-    if len(cell) < 2:
-        raise typer.BadParameter(
-            "'cell' needs an experiment and words of its tables, such as a data set and a method"
-        )
-    experiment, *words = cell
-    out = folder or COMMITTED
-    if is_fold(experiment, words):
-        data, method, fold = words
-        made = remake_cells(experiment, data, method, int(fold), out=out)
-        rows = [(f"{each.table}: {each.measure}", each, "") for each in made]
-    else:
-        made = remake(experiment, words, out=out)
-        rows = [
-            (f"{each.table}: {each.place}, {each.entry}", each, "time" if each.is_time else "")
-            for each in made
-        ]
-    messages.result([asdict(each) for each in made])
-    body = [
-        [
-            title,
-            f"{each.recorded:.6g}",
-            f"{each.now:.6g}",
-            kind or f"{each.now - each.recorded:+.1e}",
-        ]
-        for title, each, kind in rows
-    ]  # fmt: skip
-    if not messages.as_json:
-        print_table(" ".join(cell), ["", "recorded", "now", "difference"], body)
-    if not all(each.agrees for each in made):
-        messages.say(f"They differ by more than the rounding of the tables, {ROUNDING:g}.")
-        raise typer.Exit(1)
-
-
-def is_fold(experiment: str, words: list[str]) -> bool:
-    """Return whether words name a data set, a method and a fold, which only ledgers have."""
-    return (
-        experiment in STUDIES
-        and find_study(experiment).comparison is not None
-        and len(words) == 3
-        and words[2].isdecimal()
+    Example: unbag-reproduce confirm 20
+    """
+    found = again.confirm(n, out=output, seed=seed, console=None if as_json else messages.console)
+    visible = [change for changes in found.values() for change in changes if change.is_visible]
+    counts = {
+        "units": len(found),
+        "same_digits": sum(not changes for changes in found.values()),
+        "same_as_printed": len(found) - len({change.unit for change in visible}),
+    }
+    messages.result(counts)
+    messages.note(
+        "{units} fits were done again: {same_digits} gave the same digits, "
+        "{same_as_printed} the same digits as printed.".format(**counts)
     )
-
-
-def confirm_results(name: str, n_units: int, folder: Path | None, seed: int) -> None:
-    """Recompute some finished units of an experiment, or of all; fail if results differ."""
-    out, found = folder or COMMITTED, {}
-    for each in STUDIES if name == "all" else [name]:
-        # One experiment has no units, and others may not have been run.
-        if name == "all" and not (out / each / COMPRESSED).exists():
-            continue
-        found[each] = confirm(
-            each,
-            n_units,
-            out=out,
-            seed=seed,
-            console=None if messages.as_json else messages.console,
-        )
-        counts = found[each].describe()
-        messages.say(
-            f"{each}: of {counts['units']} recomputed units, {counts['same_digits']} gave the same "
-            f"digits, {counts['same_as_printed']} the same digits as printed."
-        )
-    messages.result({each: made.describe() for each, made in found.items()})
-    visible = [change for made in found.values() for change in made.changes if change.is_visible]
     for change in visible:
         messages.say(
-            f"{change.unit}: {change.entry} was {change.recorded}, and is {change.now} now."
+            f"{change.unit.describe()}: {change.entry} was {change.recorded}, and is "
+            f"{change.now} now."
         )
     if visible:
         raise typer.Exit(1)
+
+
+def show_tables(made: Iterable[Table | Figure]) -> None:
+    """Print the tables among the results of an experiment, for people."""
+    for each in made:
+        if isinstance(each, Table) and not messages.as_json:
+            # Bold is Markdown's; a terminal shows the stars.
+            body = [[str(entry).replace("**", "") for entry in row] for row in each.body]
+            print_table(each.title, each.header, body, each.notes)
+
+
+def as_records(made: Iterable[Table | Figure]) -> dict[str, list[dict[str, Any]]]:
+    """Return the figures of tables by the tables' names, for machines."""
+    return {
+        each.name: [
+            # JSON has no NaN.
+            {key: None if value != value else value for key, value in record.items()}
+            for record in each.records
+        ]
+        for each in made
+        if isinstance(each, Table)
+    }

@@ -1,9 +1,8 @@
 """Methods that do the same units of work, and the choice among their settings after the fact."""
 
-import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache, partial
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import takewhile, zip_longest
 from time import perf_counter
 from types import MappingProxyType
@@ -13,19 +12,19 @@ import numpy as np
 
 from unbag.bags import Bags
 from unbag.model_selection import all_measures
-from unbag.model_selection.methods import BOUNDS, METHODS, Method
-from unbag.model_selection.statistics import HIGHER_IS_BETTER, beside_best, best_setting, spread
 
 from .data import load, load_fold
 from .ledger import Results
+from .methods import BOUNDS, METHODS, Method
 from .plan import Plan
-from .race import LAG, folds_to_try
+from .race import folds_to_try
+from .statistics import HIGHER_IS_BETTER, beside_best, best_setting, spread
 from .tables import difference
-from .unit import NONE, Unit, Values
+from .unit import Unit, Values, task
 from .widening import Ladders, widened
 
 #: Outside the paper's comparison: the bounds, and what the paper does not have.
-OUTSIDE = (*BOUNDS, "mlr-200", "mlr-end", "unbag", "network")
+OUTSIDE = (*BOUNDS, "mlr-200", "mlr-end", "unbag")
 
 
 def fit_and_measure(
@@ -36,13 +35,7 @@ def fit_and_measure(
     y_test: Any,
     measure: Callable[..., dict[str, float]] = all_measures,
 ) -> dict[str, float]:
-    """Fit a model to some bags, and measure it on others.
-
-    Returns
-    -------
-    dict of str to float
-        What `measure` finds, in percent, and ``seconds`` of the fit.
-    """
+    """Fit a model to some bags, and measure it on others."""
     start = perf_counter()
     model.fit(train, y_train)
     seconds = perf_counter() - start
@@ -50,30 +43,21 @@ def fit_and_measure(
     return {**{name: 100.0 * float(each) for name, each in found}, "seconds": seconds}
 
 
-def fold(unit: Unit) -> dict[str, float]:
+@task
+def fit_fold(unit: Unit) -> dict[str, float]:
     """Fit to the training bags of a fold, and measure on its test bags."""
     return fit_and_measure(METHODS[unit.method].model(unit.setting, unit.seed), *load_fold(unit))
 
 
-def whole(unit: Unit) -> dict[str, float]:
-    """Fit to all bags, and measure on the same ones: their labels are known, not their instances'.
-
-    Returns
-    -------
-    dict of str to float
-        As `fold`.
-    """
+@task
+def fit_whole(unit: Unit) -> dict[str, float]:
+    """Fit to all bags, and measure on the same ones: their labels are known to the model."""
     bags, y = load(unit.data, unit.draw)
     return fit_and_measure(METHODS[unit.method].model(unit.setting, unit.seed), bags, y, bags, y)
 
 
 def measured(results: Results, units: Sequence[Sequence[Unit]], measure: str) -> np.ndarray:
-    """Return a measure of units of work; `units` has a list over draws for each fold.
-
-    Returns
-    -------
-    ndarray of shape (n_folds, n_draws)
-    """
+    """Return a measure of units of work, a list over draws for each fold, as an array."""
     return np.array([[results[unit][measure] for unit in draws] for draws in units])
 
 
@@ -91,7 +75,7 @@ class Comparison:
     methods : dict of str to Method
         Each with the settings that it is tried with.
     tuned_by : tuple of str
-        The measures by which settings are chosen.
+        The measures that choose settings.
     cross_validated : bool
         Whether the task is done for each fold; else once.
     racing : bool
@@ -111,12 +95,7 @@ class Comparison:
 
     def units_of(self, plan: Plan, name: str, method: str, setting: Values) -> list[list[Unit]]:
         """Return the units of one setting on one data set: for each fold, a list over draws."""
-        n_folds = plan.n_folds if self.cross_validated else NONE
-        known = made_units(
-            self.task, name, tuple(plan.draws(name)), method, json.dumps(setting), n_folds,
-            plan.seed,
-        )  # fmt: skip
-        return [list(draws) for draws in known]
+        return plan.units(self.task, name, method, setting, cross_validated=self.cross_validated)
 
     def tuning_units(self, plan: Plan, name: str, method: str, setting: Values) -> list[list[Unit]]:
         """Return the units that say how good a setting is, as `units_of` does: one draw a fold."""
@@ -225,37 +204,17 @@ class Comparison:
         outside: Collection[str] = OUTSIDE,
         labels: Mapping[str, str] = MappingProxyType({}),
     ) -> list[Values]:
-        """Compare the methods on one data set by one measure.
+        """Compare the methods on one data set by one measure: a record for each.
 
-        Parameters
-        ----------
-        plan : Plan
-        results : Ledger or other mapping of Unit to dict
-        name : str
-            The data set.
-        measure, tuned_by : str
-            What is compared, and what chose the settings.
-        published : callable, optional
-            ``published(name, method)`` returns the published figure, as `published_figure` does.
-        outside : collection of str
-            Methods that are never bold.
-        labels : dict of str to str
-            More entries that tell the records from others, or others than usual.
-
-        Returns
-        -------
-        list of dict
-            A record for each method that was measured so, on all folds, with what
-            `unbag.model_selection.statistics.with_bold` takes. In a first look nothing is tested.
+        Those `outside` are never bold; in a first look nothing is tested. The function `published`
+        of a data set and a method finds what to compare with; `labels` are more entries of records.
         """
         chosen, scores = {}, {}
         for method in self.methods:
             setting = self.tuned(plan, results, name, method, tuned_by)
-            if setting is None:
-                continue
-            units = self.units_of(plan, name, method, setting)
-            if are_done(results, units) and measure in results[units[0][0]]:
-                chosen[method], scores[method] = setting, measured(results, units, measure)
+            assert setting is not None, "all is done before it is shown"
+            chosen[method] = setting
+            scores[method] = self.scores(plan, results, name, method, setting, measure)
         competing = {
             method: values
             for method, values in scores.items()
@@ -281,101 +240,34 @@ class Comparison:
             records.append({key: each for key, each in record.items() if key not in left_out})
         return records
 
-    def missing(self, plan: Plan, results: Results) -> list[str]:
-        """Say which methods have not been measured on which data set yet, for the foot of a table.
 
-        Returns
-        -------
-        list of str
-            Empty if all have been.
-        """
-        gaps = {}
-        for method, compared in self.methods.items():
-            found = {
-                name: [self.tuned(plan, results, name, method, by) for by in self.tuned_by]
-                for name in plan.data
-            }
-            gaps[compared.title] = [
-                name
-                for name, settings in found.items()
-                if not all(
-                    each is not None and are_done(results, self.units_of(plan, name, method, each))
-                    for each in settings
-                )
-            ]
-        listed = "; ".join(
-            f"{title} on {', '.join(names)}" for title, names in gaps.items() if names
-        )
-        return [f"Not finished, and so left out: {listed}."] if listed else []
-
-
-@cache
-def made_units(
-    task: Callable[[Unit], Values],
+def at_best(
+    comparison: Comparison,
+    plan: Plan,
+    results: Results,
     name: str,
-    draws: tuple[int, ...],
     method: str,
-    setting: str,
-    n_folds: int,
-    seed: int,
-) -> tuple[tuple[Unit, ...], ...]:
-    """Make the units of `Comparison.units_of`, whose setting is JSON here, once for all who ask.
-
-    A page asks for the same units again and again; that they know their keys saves minutes.
-    """
-    return tuple(
-        tuple(
-            Unit(task, name, draw, method, json.loads(setting), {}, fold, n_folds, seed)
-            for draw in draws
-        )
-        for fold in (range(n_folds) if n_folds != NONE else [NONE])
-    )
+    settings: Sequence[Values],
+    *,
+    tuned_by: str,
+    measure: str,
+) -> float | None:
+    """Return what a method reaches, where it is tuned, at the best of some of its settings."""
+    narrowed = with_settings(comparison, plan, method, settings)
+    best = narrowed.tuned(plan, results, name, method, tuned_by) if settings else None
+    units = [] if best is None else comparison.tuning_units(plan, name, method, best)
+    if not units or not are_done(results, units):
+        return None
+    return float(measured(results, units, measure).mean())
 
 
-def tuning_note(comparison: Comparison, plan: Plan) -> str:
-    """Say how many settings each method was tuned over, and on what; for the foot of a table."""
-    counts = {each.title: len(each.grids[plan.level]) for each in comparison.methods.values()}
-    tuned = ", ".join(f"{title} {count}" for title, count in counts.items() if count > 1)
-    drawn = any(len(plan.draws(name)) > 1 for name in plan.data)
-    how = (
-        " on folds that take the draws of the letters in turn"
-        if drawn and comparison.cross_validated
-        else ""
-    )
-    fast = METHODS["mimlfast"]
-    drawn_fast = (
-        f" ({fast.title}'s are drawn at random from {len(fast.grids['full']):,}: the 3,168 of the "
-        "paper, each with two ways to scale features)"
-        if plan.level == "standard" and fast in comparison.methods.values()
-        else ""
-    )
-    dropped = f" {dropping_out()}" if comparison.racing else ""
-    return f"Settings tried{how}: {tuned}{drawn_fast}.{dropped}" if tuned else ""
-
-
-def dropping_out() -> str:
-    """Say when a setting is tried no further; for the foot of a table."""
-    return (
-        f"A setting that over the folds tried so far is more than {LAG:g} points in all behind the "
-        "best drops out; where all were tried to the end, this would have changed no choice."
-    )
-
-
-def trying_neighbours(at_ends: Sequence[str]) -> str:
-    """Say how far a grid is widened; for the foot of a table.
-
-    Parameters
-    ----------
-    at_ends : sequence of str
-        The methods whose best setting has no neighbour on one side, with what lies at an end.
-    """
-    chosen = f"At an end of what there was to try: {'; '.join(at_ends)}." if at_ends else (
-        "No end of what there was to try is chosen, but for a context of 0, which is none."
-    )  # fmt: skip
-    return (
-        "Of every method, the settings one step from the best were tried as well, until none of "
-        f"them was better. {chosen}"
-    )
+def with_settings(
+    comparison: Comparison, plan: Plan, method: str, settings: Sequence[Values]
+) -> Comparison:
+    """Return a comparison of one method alone, tuned over some of its settings."""
+    compared = comparison.methods[method]
+    narrowed = replace(compared, grids={**compared.grids, plan.level: list(settings)})
+    return replace(comparison, methods={method: narrowed})
 
 
 def is_done(results: Results, units: Sequence[Unit]) -> bool:

@@ -1,47 +1,33 @@
-"""Recomputing a random sample of finished units, to see whether the results are the same.
-
-Source code changes more often than results do. Results of other versions of the code are marked;
-recomputing some of them shows whether they still hold.
-"""
+"""Whether finished units of work, drawn at random and done again, still give the same."""
 
 import json
 import math
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import track
 
-from unbag._files import write_text
-from unbag._version import __version__
-from unbag.model_selection.ledger import CPU_SECONDS
-from unbag.model_selection.tables import ABOUT
-from unbag.model_selection.work import do_timed
-
-from . import sources
-from .ledger import Ledger, can_be_redone
-from .nested import is_network
-from .reproduce import COMMITTED, CONFIRMED, ROUNDING, read_plan
-from .studies import find_study
+from .datasets import is_available
+from .ledger import DEVICE, Ledger
+from .reproduce import COMMITTED
 from .unit import Unit, Values
+from .work import do
+
+#: Half of the last digit that tables print, in percent.
+ROUNDING = 0.05
 
 
 @dataclass(frozen=True)
 class Change:
-    """An entry of a result that differs from the recorded one.
+    """An entry of a result that differs from the recorded one."""
 
-    Parameters
-    ----------
-    unit : dict
-        As `Unit.describe` has it.
-    entry : str
-    recorded, now : float or other
-    """
-
-    unit: Values
+    unit: Unit
     entry: str
     recorded: Any
     now: Any
@@ -54,107 +40,65 @@ class Change:
         return not abs(self.recorded - self.now) <= ROUNDING
 
 
-@dataclass(frozen=True)
-class Confirmation:
-    """The result of recomputing units.
-
-    Parameters
-    ----------
-    study : str
-    units : list of Unit
-        Those that were done.
-    changes : list of Change
-        Of their results; empty where every digit is the same.
-    cpu_seconds : float
-        How long they took in all.
-    """
-
-    study: str
-    units: list[Unit]
-    changes: list[Change]
-    cpu_seconds: float
-
-    def describe(self) -> Values:
-        """Return it as JSON."""
-        changed = {json.dumps(each.unit, sort_keys=True) for each in self.changes}
-        visible = {
-            json.dumps(each.unit, sort_keys=True) for each in self.changes if each.is_visible
-        }
-        tasks = sorted({unit.describe()["task"] for unit in self.units})
-        return {
-            "units": len(self.units), "same_digits": len(self.units) - len(changed),
-            "same_as_printed": len(self.units) - len(visible),
-            "networks": sum(is_network(unit.method) for unit in self.units),
-            CPU_SECONDS: round(self.cpu_seconds, 1), "version": __version__,
-            "sources": {task: sources.fingerprint(task) for task in tasks},
-        }  # fmt: skip
-
-
 def confirm(
-    study: str,
     n_units: int,
     *,
     out: str | Path = COMMITTED,
     seed: int = 0,
     console: Console | None = None,
-) -> Confirmation:
-    """Recompute some finished units of an experiment, and compare everything but times.
+) -> dict[Unit, list[Change]]:
+    """Do some finished units of work again; return what differs of each, apart from times.
 
-    The outcome is kept with the results, for the page.
-
-    Parameters
-    ----------
-    study : str
-    n_units : int
-        How many; drawn from those that other sources have done, if there are any, else from all.
-        Of networks, only those that the device of this machine has trained: their digits depend
-        on it.
-    out : path
-        The folder of results.
-    seed : int
-        Of the draw.
-    console : rich Console, optional
-        Where to show progress.
-
-    Returns
-    -------
-    Confirmation
+    They are drawn at random, of every kind of work about as many. Left out are units whose data
+    are not on this machine, and networks that another device has trained.
     """
-    if n_units < 1:
-        raise ValueError(f"The number of units to recompute must be at least 1; got {n_units}.")
-    folder = Path(out) / study
-    plan, about = read_plan(folder)
-    ledger = Ledger(out, study)
-    done = [
-        unit
-        for unit in dict.fromkeys(find_study(study).units(plan, ledger))
-        if unit in ledger and can_be_redone(ledger[unit]) and dict(comparable(ledger[unit]))
+    ledger = Ledger(out)
+    by_task: dict[object, list[Unit]] = {}
+    for unit in sorted(ledger.units(), key=lambda unit: unit.key):
+        by_task.setdefault(unit.task, []).append(unit)
+    rng = random.Random(seed)
+    kinds = list(by_task.values())
+    for units in (kinds, *kinds):
+        rng.shuffle(units)
+    in_turn = filter(None, chain.from_iterable(zip_longest(*kinds)))
+    drawn = [unit for unit in in_turn if can_be_compared(unit, ledger[unit])][:n_units]
+    if not drawn:
+        raise ValueError(f"The ledger in {out} has no finished work that could be done again.")
+    hidden = console is None or not console.is_terminal
+    return {
+        unit: changes(unit, ledger[unit])
+        for unit in track(drawn, "confirm", console=console, disable=hidden)
+    }
+
+
+def can_be_compared(unit: Unit, result: Values) -> bool:
+    """Return whether this machine should give the same result: more than times, on data it has."""
+    return (
+        (not unit.data or is_available(unit.data))
+        and any(comparable(result))
+        and result.get(DEVICE) in (None, device_here())
+    )
+
+
+def device_here() -> str | None:
+    """Return what networks are trained on here; None without torch."""
+    if find_spec("torch") is None:
+        return None
+    from .networks import device_name
+
+    return device_name()
+
+
+def changes(unit: Unit, result: Values) -> list[Change]:
+    """Do a unit again, and compare its results with the recorded ones."""
+    recorded = dict(comparable(result))
+    # As it would be read from the ledger.
+    now = dict(comparable(json.loads(json.dumps(do(unit)))))
+    return [
+        Change(unit, entry, recorded.get(entry), now.get(entry))
+        for entry in {**recorded, **now}
+        if not same(recorded.get(entry), now.get(entry))
     ]
-    if not done:
-        raise ValueError(
-            f"The ledger in {folder} has no finished work whose results could be compared: run "
-            f"`unbag reproduce {study}`."
-        )
-    pool = sorted([unit for unit in done if ledger.is_stale(unit)] or done, key=lambda u: u.key)
-    drawn = random.Random(seed).sample(pool, min(n_units, len(pool)))
-    changes, cpu_seconds = [], 0.0
-    for unit in track(
-        drawn, study, console=console, disable=console is None or not console.is_terminal
-    ):
-        # As it would be read from the ledger.
-        result, of_unit = do_timed(unit)
-        cpu_seconds += of_unit
-        now = dict(comparable(json.loads(json.dumps(result))))
-        recorded = dict(comparable(ledger[unit]))
-        changes += [
-            Change(unit.describe(), entry, recorded.get(entry), now.get(entry))
-            for entry in {**recorded, **now}
-            if not same(recorded.get(entry), now.get(entry))
-        ]
-    found = Confirmation(study, drawn, changes, cpu_seconds)
-    text = json.dumps({**about, CONFIRMED: found.describe()}, indent=2)
-    write_text(folder / ABOUT, text + "\n")
-    return found
 
 
 def comparable(result: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -179,41 +123,3 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, float) and isinstance(other, float) and math.isnan(one):
         return math.isnan(other)
     return one == other
-
-
-def is_by_these_sources(found: Values) -> bool:
-    """Return whether it was this version of the code that did units again.
-
-    Parameters
-    ----------
-    found : dict
-        As `Confirmation.describe` has it.
-    """
-    return all(sources.fingerprint(task) == mark for task, mark in found["sources"].items())
-
-
-def note_on_confirmation(about: Values) -> str:
-    """Describe the outcome of recomputing units; empty if that was never done.
-
-    Parameters
-    ----------
-    about : dict
-        What is kept beside the results.
-    """
-    found = about.get(CONFIRMED)
-    if not found:
-        return ""
-    by = (
-        "by these sources"
-        if is_by_these_sources(found)
-        else f"by earlier ones (version {found['version']})"
-    )
-    n_units, digits, printed = (found[key] for key in ("units", "same_digits", "same_as_printed"))
-    if digits == n_units:
-        outcome = "gave the same figures, all but times, to the last digit"
-    elif printed == n_units:
-        outcome = f"gave the same figures as printed ({digits} of them to the last digit)"
-    else:
-        outcome = f"gave other figures in {n_units - printed} cases"
-    verb = "was" if n_units == 1 else "were"
-    return f"{n_units} of them, drawn at random, {verb} done anew {by} and {outcome}."

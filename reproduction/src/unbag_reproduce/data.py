@@ -17,20 +17,7 @@ KEPT = 16
 
 @lru_cache(maxsize=KEPT)
 def load(name: str, draw: int = 0) -> tuple[Bags, Any]:
-    """Load bags, with their instance labels, and label sets.
-
-    Parameters
-    ----------
-    name : str
-        Of a data set, as `unbag_reproduce.datasets.load` knows it.
-    draw : int
-        Which draw, where a data set is drawn at random.
-
-    Returns
-    -------
-    bags : Bags
-    y : ndarray of shape (n_bags, n_classes)
-    """
+    """Load bags, with their instance labels, and label sets."""
     data = datasets.load(name, random_state=draw)
     return data.bags, data.y
 

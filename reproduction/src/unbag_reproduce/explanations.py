@@ -12,30 +12,27 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache, partial
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
 from scipy.stats import t as student
 
-from unbag.model_selection.methods import METHODS, MORE_STEPS
-from unbag.model_selection.statistics import HIGHER_IS_BETTER, words
-
-from .comparison import Comparison, are_done, measured
-from .notes import at_best
+from .comparison import Comparison, at_best, measured
+from .methods import METHODS
 from .recorded import Recorded
-from .reproduce import read_plan
+from .statistics import words
 from .studies import find_study
 from .studies.partitions import N_PARTITIONS
+from .tables import NEAR
 from .unit import Values
 
 REPRODUCED, EXPLAINED, OPEN = "reproduced", "explained", "open"
-#: So many points are near.
-NEAR = 1.5
 NOT_TUNED = (*(METHODS[name].title for name in ("mlr", "slr", "dummy")), "K-MLR")
 #: Rows that take more steps than published, by the row whose steps they take further.
 LONGER = {
-    METHODS[name].title: [METHODS[f"{name}-{more}"].title for more in MORE_STEPS]
+    METHODS[name].title: [METHODS[f"{name}-{more}"].title for more in ("200", "end")]
     for name in ("mlr", "slr")
 }
 #: Experiments whose figures are means over folds, as those of `partitions` are.
@@ -46,14 +43,7 @@ TIED = 0.5
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure of a table that stands beside one of the paper.
-
-    Parameters
-    ----------
-    study, table : str
-    record : dict
-        Of the table, with ``published`` and ``difference``.
-    """
+    """A figure of a table that the paper has as well, with its record."""
 
     study: str
     table: str
@@ -66,12 +56,12 @@ class Cell:
 
     @property
     def measure(self) -> str:
-        """What it measures, as results name it."""
+        """Its measure, as results name it."""
         return self.record["measure"].replace(" ", "_")
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What it is: without settings to choose, the same in all tables of an experiment."""
+        """Its identity: without settings to choose, the same in all tables of an experiment."""
         figures = (self.record[key] for key in ("data", "measure", "ours", "published"))
         return (self.study, self.row, *figures)
 
@@ -86,18 +76,9 @@ class Cell:
         return left <= min(NEAR, abs(self.record["difference"]) / 2)
 
 
-@dataclass(frozen=True)
-class Tried:
-    """A setting that was tried: by what it is chosen, and what it reaches, on the tuning folds."""
-
-    setting: Values
-    score: float
-    reached: float
-
-
 @cache
 def known_explanations() -> Values:
-    """Read what is known beyond the tables: ``explanation``, ``narrower`` and ``same``."""
+    """Read what is known beyond the tables: ``explanation`` and ``narrower``."""
     text = (files("unbag_reproduce") / "explanations.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
@@ -111,26 +92,6 @@ def method_of(comparison: Comparison, cell: Cell) -> str:
 def chosen_by(cell: Cell) -> str:
     """Return the measure that chose a cell's setting."""
     return "hamming_loss" if cell.record.get("tuned_by") == "Hamming loss" else cell.measure
-
-
-def settings_tried(recorded: Recorded, cell: Cell) -> list[Tried]:
-    """Return the settings that a method was tuned over, as far as the ledger has all of them."""
-    comparison = find_study(cell.study).comparison
-    if comparison is None or "tuned_by" not in cell.record:
-        return []
-    plan, _ = read_plan(recorded.out / cell.study)
-    ledger = recorded.ledger(cell.study)
-    method, by = method_of(comparison, cell), chosen_by(cell)
-    found = []
-    for setting in comparison.methods[method].grids[plan.level]:
-        units = comparison.tuning_units(plan, cell.record["data"], method, setting)
-        if not are_done(ledger, units):
-            return []
-        score, reached = (
-            float(measured(ledger, units, each).mean()) for each in (by, cell.measure)
-        )
-        found.append(Tried(setting, score if HIGHER_IS_BETTER[by] else -score, reached))
-    return found
 
 
 def more_steps(recorded: Recorded, cell: Cell) -> str:
@@ -155,23 +116,15 @@ def removing_figure(recorded: Recorded, cell: Cell, table: str, method: str) -> 
 
 @dataclass(frozen=True)
 class Alone:
-    """What some of a method's settings reach without the others, where it is tuned.
+    """Some of a method's settings, and what they reach without the others where it is tuned.
 
-    Parameters
-    ----------
-    entry : dict
-        Of ``narrower``: which settings, and why these.
-    n_settings : int
-    reached, all_reach : float
-        By the best of them, and by the best of all.
-    is_chosen : bool
-        Whether the setting that the table has is one of them: so the others change nothing.
+    They are those of an entry of ``narrower``. If the setting that the table has is among them, the
+    others change nothing.
     """
 
     entry: Values
     n_settings: int
     reached: float
-    all_reach: float
     is_chosen: bool
 
 
@@ -189,18 +142,17 @@ def find_settings_alone(recorded: Recorded, cell: Cell) -> list[Alone]:
     comparison = find_study(cell.study).comparison
     if not entries or comparison is None:
         return []
-    plan, _ = read_plan(recorded.out / cell.study)
+    plan = recorded.plan(cell.study)
     method, by = method_of(comparison, cell), chosen_by(cell)
-    where = (plan, recorded.ledger(cell.study), cell.record["data"], method)
-    grid = comparison.methods[method].grids[plan.level]
-    reach = partial(at_best, comparison, *where, tuned_by=by, measure=cell.measure)
-    chosen, all_reach = comparison.tuned(*where, by), reach(settings=grid)
+    where = (plan, recorded.ledger, cell.record["data"], method)
+    chosen = comparison.tuned(*where, by)
     found = []
     for entry in entries:
+        grid = comparison.methods[method].grids[plan.level]
         kept = [each for each in grid if is_kept(each, entry["keep"])]
-        reached = reach(settings=kept)
-        if reached is not None and all_reach is not None:
-            found.append(Alone(entry, len(kept), reached, all_reach, chosen in kept))
+        reached = at_best(comparison, *where, kept, tuned_by=by, measure=cell.measure)
+        if reached is not None:
+            found.append(Alone(entry, len(kept), reached, chosen in kept))
     return found
 
 
@@ -262,17 +214,17 @@ def scatter_p_value(recorded: Recorded, cell: Cell) -> float | None:
     """Return how often chance alone would part two such means as far: a p-value, two-tailed.
 
     The paper's is one mean over folds, and over one draw of letters. How far such means lie apart
-    is known from folds (and letters) drawn anew at the same setting, or from the draws of letters;
+    is known from folds (and letters) drawn again at the same setting, or from the draws of letters;
     None where neither is known.
     """
     name = cell.record["data"]
-    n_draws = len(read_plan(recorded.out / cell.study)[0].draws(name))
+    n_draws = len(recorded.plan(cell.study).draws(name))
     place = {"study": "partitions", "table": "partitions", "method": cell.row}
     asked = {"data": name, "measure": words(cell.measure), "setting": cell.record.get("setting")}
     moved = recorded.find({**place, **asked}) if cell.study in FROM_FOLDS else []
     if moved:
-        level = read_plan(recorded.out / "partitions")[0].level
-        deviation, n_known = moved[0]["std"], N_PARTITIONS[level]
+        deviation = moved[0]["std"]
+        n_known = N_PARTITIONS[recorded.plan("partitions").level]
     else:
         deviation, n_known = cell.record.get("draw_std"), n_draws
     if not deviation or n_known < 2:
@@ -302,16 +254,24 @@ def other_tuning(recorded: Recorded, cell: Cell) -> str:
 
 def near_ties(recorded: Recorded, cell: Cell) -> str:
     """Say that settings as good by Hamming loss span the paper's figure, where they do."""
+    comparison = find_study(cell.study).comparison
     if cell.record.get("tuned_by") != "Hamming loss" or cell.measure == "hamming_loss":
         return ""
-    tried = settings_tried(recorded, cell)
-    best = max((each.score for each in tried), default=0.0)
-    tied = [each.reached for each in tried if each.score >= best - TIED]
-    if len(tied) < 2 or not min(tied) <= cell.record["published"] <= max(tied):
+    plan, method = recorded.plan(cell.study), method_of(comparison, cell)
+    scores = np.array(
+        [
+            [measured(recorded.ledger, units, by).mean() for by in ("hamming_loss", cell.measure)]
+            for setting in comparison.methods[method].grids[plan.level]
+            for units in [comparison.tuning_units(plan, cell.record["data"], method, setting)]
+        ]
+    )
+    losses, reached = scores.T
+    tied = reached[losses <= losses.min() + TIED]
+    if len(tied) < 2 or not tied.min() <= cell.record["published"] <= tied.max():
         return ""
     return (
         f"{len(tied)} settings within {TIED:g} points of the best Hamming "
-        f"loss reach {min(tied):.1f} to {max(tied):.1f}"
+        f"loss reach {tied.min():.1f} to {tied.max():.1f}"
     )
 
 
@@ -329,9 +289,7 @@ def from_the_file(recorded: Recorded, cell: Cell) -> str:
     return ""
 
 
-#: What removes a difference: a cause that the paper leaves open, and an experiment.
-CAUSES: tuple[Callable[[Recorded, Cell], str], ...] = (narrower_grid,)
-#: What else is known of one that stays open, the first that says something.
+#: What is known of a figure that stays open; the first that says something counts.
 HINTS: tuple[Callable[[Recorded, Cell], str], ...] = (
     more_steps, other_tuning, some_settings, near_ties, from_the_file,
 )  # fmt: skip
@@ -341,7 +299,6 @@ def judge_cell(recorded: Recorded, cell: Cell) -> tuple[str, str]:
     """Return whether a figure is `REPRODUCED`, `EXPLAINED` or `OPEN`, and what is known of it."""
     if cell.is_near:
         return REPRODUCED, ""
-    for rule in CAUSES:
-        if why := rule(recorded, cell):
-            return EXPLAINED, why
+    if why := narrower_grid(recorded, cell):
+        return EXPLAINED, why
     return OPEN, next(filter(None, (hint(recorded, cell) for hint in HINTS)), "")

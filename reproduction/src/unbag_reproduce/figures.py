@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unbag._extras import require
 from unbag._files import atomic_write
+from unbag._messages import require
 
+from .tables import in_names
 from .unit import Values
 
 #: Okabe and Ito's colours, which colour-blind people can tell apart; a marker and a dash each,
@@ -26,44 +27,24 @@ STYLES = (
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing and the name of its files.
-
-    Parameters
-    ----------
-    name : str
-    title : str
-    draw : callable
-        Takes nothing and returns a matplotlib figure.
-    """
+    """A drawing and the name of its files."""
 
     name: str
     title: str
     draw: Callable[[], Any]
 
     def save(self, folder: Path) -> None:
-        """Write it as PNG and SVG, the same bytes for the same data."""
+        """Write it as PNG, the same bytes for the same data."""
         matplotlib = require("matplotlib")
         matplotlib.use("agg")
-        with matplotlib.rc_context({"svg.hashsalt": self.name, "svg.fonttype": "none"}):
-            figure = self.draw()
-            for kind, options in (
-                ("png", {"dpi": 150, "metadata": {"Software": None}}),
-                ("svg", {"metadata": {"Date": None}}),
-            ):
-                with atomic_write(folder / f"{self.name}.{kind}") as file:
-                    figure.savefig(file, format=kind, **options)
+        with atomic_write(folder / f"{self.name}.png") as file:
+            self.draw().savefig(file, format="png", dpi=150, metadata={"Software": None})
 
 
 def panels(
     n_panels: int, *, n_columns: int = 2, size: tuple[float, float] = (4.6, 3.4)
 ) -> tuple[Any, list[Any]]:
-    """Make a figure of some panels, in rows.
-
-    Returns
-    -------
-    figure, axes
-        A matplotlib figure and a list of `n_panels` axes.
-    """
+    """Make a figure of some panels, in rows."""
     from matplotlib.figure import Figure as Canvas
 
     n_columns = min(n_columns, n_panels)
@@ -105,22 +86,7 @@ def curve_figure(
     y_logarithmic: bool = False,
     marked: bool = False,
 ) -> Figure:
-    """Make a figure of lines, from one record for each of their points.
-
-    Parameters
-    ----------
-    name, title : str
-    records : list of dict
-    line, x, y : str
-        The entries of a record that say which line it belongs to, and where on it.
-    x_label, y_label : str
-    panel : str or callable
-        The entry that says which panel it belongs to, or a function of the record.
-    logarithmic, y_logarithmic : bool
-        Whether x is, and whether y is.
-    marked : bool
-        Whether logarithmic axes are marked by plain numbers: x at the points, y at 1, 2 and 5.
-    """
+    """Make a figure of lines, from one record for each of their points."""
     lines: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for record in records:
         where = panel(record) if callable(panel) else record[panel]
@@ -142,7 +108,7 @@ def curve_figure(
                     linestyle=dash,
                 )  # fmt: skip
             axis.set(
-                title=heading, xlabel=x_label, ylabel=y_label,
+                title=in_names(heading), xlabel=x_label, ylabel=y_label,
                 xscale="log" if logarithmic else "linear",
                 yscale="log" if y_logarithmic else "linear",
             )  # fmt: skip
@@ -168,17 +134,7 @@ def comparison_figure(
     row: str = "method",
     published: str = "published",
 ) -> Figure:
-    """Make a figure of ours (filled, with deviation) and the published figures (hollow).
-
-    Parameters
-    ----------
-    name, title : str
-    records : list of dict
-        One panel for each ``data``; with ``ours`` and, where known, ``std``.
-    x_label : str
-    row, published : str
-        The entries of a record that hold its row, and the published figure.
-    """
+    """Make a figure of ours (filled, with deviation) and the published figures (hollow)."""
     groups: dict[str, list[Values]] = {}
     for record in records:
         groups.setdefault(record["data"], []).append(record)
@@ -200,7 +156,7 @@ def comparison_figure(
             axis.set_yticks(range(len(group)), [record[row] for record in group])
             axis.set_ylim(len(group) - 0.5, -0.5)
             axis.grid(axis="x", color="#dddddd", linewidth=0.7)
-            axis.set(title=data, xlabel=x_label)
+            axis.set(title=in_names(data), xlabel=x_label)
         legend_below(figure, 2)
         return figure
 

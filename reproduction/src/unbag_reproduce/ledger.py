@@ -1,153 +1,136 @@
-"""Ledgers of experiments, which know by what sources their work was done.
+"""Finished work on disk: an interrupted run goes on where it stopped.
 
-Each experiment has a ledger in its folder of results, as `unbag.model_selection.ledger` describes
-it. A record has a fingerprint of the sources, too: what other sources made is *stale*. It counts
-until it is made anew.
-
-A record names its task relative to this package, as in ``studies.kernel.fold``. So results that
-were made when the experiments were `unbag.experiments` are found as they are. But if a file of
-tasks is renamed, its results are lost, unless `Unit.describe` still uses the old name.
+Experiments share units of work, so they share one ledger, in the folder of results. A finished unit
+is one line of JSON, appended to ``units.jsonl`` at once; when a run ends, all lines go to
+``units.jsonl.gz``, sorted, so that the same work gives the same lines, apart from times. A record
+says which version of unbag made it.
 """
 
+import gzip
+import json
 import os
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from importlib.util import find_spec
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from unbag.model_selection import ledger
-from unbag.model_selection.ledger import CPU_SECONDS, ENTRIES, key_of
+from unbag._files import atomic_write, parsed_json
+from unbag._platform import locked_folder
+from unbag._version import __version__
 
-from . import sources
-from .unit import Unit, Values
+from .unit import Unit, Values, key_of
 
-#: What every record has: of which sources, as well.
-SOURCES = "sources"
+LINES = "units.jsonl"
+COMPRESSED = "units.jsonl.gz"
+#: What every record has.
+ENTRIES = ("unit", "result", "version")
+CPU_SECONDS = "cpu_seconds"
 #: What results of networks say: where they were trained.
 DEVICE = "device"
-read_records: Callable[[Path], dict[str, Values]] = partial(
-    ledger.read_records, entries=(*ENTRIES, SOURCES)
-)
 
 
-class Ledger(ledger.Ledger):
-    """Finished units of work of an experiment, and their results.
+class LedgerInUseError(OSError):
+    """Another process is writing to the same ledger."""
 
-    Parameters
-    ----------
-    out : path
-        A folder of results. What other experiments have done there is found as well: some of
-        them share work.
-    experiment : str
-        Its ledger is in the folder of this name, made when the ledger is first written to.
-    use_stale : bool
-        Whether what other sources made counts as done.
-    read : callable, optional
-        Reads a folder as `read_records` does, which is the default; who opens many ledgers of one
-        folder of results may remember what it gave.
-    """
 
-    def __init__(
-        self,
-        out: str | os.PathLike[str],
-        experiment: str,
-        *,
-        use_stale: bool = True,
-        read: Callable[[Path], dict[str, Values]] | None = None,
-    ):
-        self.use_stale: bool = use_stale
-        folder = Path(out) / experiment
-        others = (path for path in sorted(Path(out).glob("*/")) if path != folder)
-        super().__init__(folder, others, read=read or read_records)
+class Ledger:
+    """Finished units of work and their results, in a folder that is made when it is written to."""
 
-    def _counts(self, record: Values) -> bool:
-        if not is_stale(record):
-            return True
-        # What these sources have done, perhaps for another experiment, is not given up for it.
-        known = self._records.get(key_of(record["unit"]))
-        return self.use_stale and (known is None or is_stale(known))
+    def __init__(self, folder: str | os.PathLike[str]):
+        self.folder: Path = Path(folder)
+        self._records: dict[str, Values] = read_records(self.folder)
 
-    def _made_by(self, description: Values) -> Values:
-        return {SOURCES: sources.fingerprint(description["task"]), **super()._made_by(description)}
+    def __contains__(self, unit: Unit) -> bool:
+        return unit.key in self._records
 
-    def forget_stale(self, units: Iterable[Unit]) -> list[Unit]:
-        """Count those of these units that other sources have done as not done; return them.
+    def __getitem__(self, unit: Unit) -> Values:
+        return self._records[unit.key]["result"]
 
-        In the files they stay until they are done again. Networks that another device has trained
-        are not forgotten: here they would become others.
+    def units(self) -> list[Unit]:
+        """Return all finished units."""
+        # Which import this file, and define all tasks.
+        from .studies import STUDIES, find_study
+
+        for name in STUDIES:
+            find_study(name)
+        return [Unit.described(record["unit"]) for record in self._records.values()]
+
+    def cpu_seconds(self, units: Iterable[Unit]) -> float:
+        """Return the CPU time that these units took, all together."""
+        return sum(self._records[unit.key][CPU_SECONDS] for unit in units)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Keep other processes from writing to this ledger, so that `add` can.
+
+        When all goes well, the file of lines is compressed at the end; after an interruption it
+        stays, and the next run goes on with it. If another process is writing, a LedgerInUseError
+        is raised at once.
         """
-        forgotten = [
-            unit
-            for unit in dict.fromkeys(units)
-            if unit in self and self.is_stale(unit) and can_be_redone(self[unit])
-        ]
-        for unit in forgotten:
-            del self._records[unit.key]
-        return forgotten
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lines = self.folder / LINES
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked_folder(self.folder))
+            except BlockingIOError:
+                raise LedgerInUseError(
+                    f"Another process is writing to the ledger in {self.folder}: wait for it to "
+                    "end, or choose another output folder."
+                ) from None
+            # Another process may have written since this ledger was read.
+            self._records = read_records(self.folder)
+            try:
+                with lines.open("ab") as self._file:
+                    # A line that was cut short by a kill must not go on.
+                    self._file.truncate(lines.read_bytes().rfind(b"\n") + 1)
+                    yield
+            except BaseException:
+                if not lines.stat().st_size:
+                    lines.unlink()
+                raise
+            if lines.stat().st_size:
+                text = "".join(f"{json.dumps(each)}\n" for _, each in sorted(self._records.items()))
+                with atomic_write(self.folder / COMPRESSED) as file:
+                    file.write(gzip.compress(text.encode(), mtime=0))
+            lines.unlink()
 
-    def is_stale(self, unit: Unit) -> bool:
-        """Return whether other sources than these have done a unit."""
-        return is_stale(self._records[unit.key])
-
-    def version(self, unit: Unit) -> str:
-        """Return the version of the package that has done a unit."""
-        return str(self._records[unit.key]["version"])
-
-    def note_on_stale(self, units: Iterable[Unit], shown: Iterable[Unit] = ()) -> str:
-        """Return a note on how many of these units other sources have done; empty if none.
-
-        Parameters
-        ----------
-        units : iterable of Unit
-        shown : iterable of Unit
-            Those whose results tables show: the others have chosen their settings.
-        """
-        done = [unit for unit in units if unit in self]
-        stale = [unit for unit in done if self.is_stale(unit)]
-        n_stale = len(stale)
-        if not n_stale:
-            return ""
-        n_elsewhere = sum(not can_be_redone(self[unit]) for unit in stale)
-        but = f", but for {n_elsewhere} networks of another device" if n_elsewhere else ""
-        shown = [unit for unit in shown if unit in self]
-        n_shown = sum(map(self.is_stale, shown))
-        of_shown = ""
-        if shown and n_shown < n_stale:
-            of_shown = (
-                f"; of the {len(shown)} fits that tables show, {n_shown}"
-                if n_shown
-                else f"; the {len(shown)} fits that tables show are of this version"
-            )
-        return (
-            f"Sources: {n_stale} of {len(done)} units of work were done by an earlier version of "
-            f"the code{of_shown}. With `--stale`, they are done again{but}."
-        )
-
-    def cpu_seconds(self, units: Iterable[Unit]) -> tuple[float, int]:
-        """Return the CPU time of those of these units whose time was kept, and their number."""
-        kept = [
-            self._records[unit.key][CPU_SECONDS]
-            for unit in units
-            if CPU_SECONDS in self._records.get(unit.key, {})
-        ]
-        return sum(kept), len(kept)
+    def add(self, unit: Unit, result: Values, cpu_seconds: float | None = None) -> None:
+        """Keep the result of a finished unit, within `writing`; it is on disk when this returns."""
+        record = {"unit": unit.describe(), "result": result, "version": __version__}
+        if cpu_seconds is not None:
+            record[CPU_SECONDS] = round(cpu_seconds, 3)
+        line = json.dumps(record)
+        self._file.write(line.encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        # As it will be read again, so that a resumed run ends in the same table.
+        self._records[unit.key] = json.loads(line)
 
 
 #: What units of work gave: a ledger, or a plain dict.
 Results = Ledger | Mapping[Unit, Values]
 
 
-def is_stale(record: Values) -> bool:
-    """Return whether a record was made by other sources than these."""
-    return record[SOURCES] != sources.fingerprint(record["unit"]["task"])
+def read_records(folder: Path) -> dict[str, Values]:
+    """Read the ledger in a folder: the last record of each unit, by its key.
 
-
-def can_be_redone(result: Values) -> bool:
-    """Return whether this machine gives the same result: networks depend on what trains them."""
-    if DEVICE not in result:
-        return True
-    if find_spec("torch") is None:
-        return False
-    from .networks import device_name
-
-    return result[DEVICE] == device_name()
+    A last line that was cut short by a kill never happened.
+    """
+    records = {}
+    for name, decompress in ((COMPRESSED, gzip.decompress), (LINES, bytes)):
+        path = folder / name
+        try:
+            lines = decompress(path.read_bytes()).split(b"\n")[:-1] if path.exists() else []
+        except (OSError, EOFError) as error:
+            raise ValueError(f"{path} cannot be read: {error}. Restore it or remove it.") from None
+        for number, line in enumerate(lines, start=1):
+            try:
+                record = parsed_json(line)
+            except ValueError:
+                record = None
+            if not (isinstance(record, dict) and set(ENTRIES) <= record.keys()):
+                raise ValueError(
+                    f"{path}, line {number}, is not a record of finished work: remove the line, or "
+                    "choose another output folder."
+                )
+            records[key_of(record["unit"])] = record
+    return records

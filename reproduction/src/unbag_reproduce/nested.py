@@ -1,6 +1,6 @@
 """Settings chosen within the training bags of a fold: the test bags choose nothing.
 
-A second cross-validation chooses the setting whose held-out *bag labels* are the likeliest. It
+A second cross-validation chooses the setting whose held-out *bag labels* are the most likely. It
 needs no instance label, so anyone could choose like this.
 """
 
@@ -11,19 +11,19 @@ from typing import Any
 
 from sklearn.preprocessing import StandardScaler
 
-from unbag.model_selection import methods
-from unbag.model_selection.methods import penalised_bound, penalised_model
-from unbag.model_selection.scorers import innermost_model
-from unbag.model_selection.statistics import best_setting
+from unbag.model_selection import innermost_model
 from unbag.pipeline import BagPipeline, kernel_pipeline
 from unbag.preprocessing import BagContext, OnInstances
 
+from . import methods
 from .calibration import reliability
 from .comparison import fit_and_measure
 from .data import load_fold, split
 from .ledger import Results
+from .methods import penalised_bound, penalised_model, seeded
 from .plan import Plan
-from .unit import Unit, Values
+from .statistics import best_setting
+from .unit import Unit, Values, task
 from .widening import Ladders, widened
 
 N_INNER = 2
@@ -31,22 +31,8 @@ N_INNER = 2
 DICTIONARY = 600
 
 
-def pipeline(random_state: int, supervised: bool = False, **setting: Any) -> BagPipeline:
-    """Build a linear or kernel model.
-
-    Parameters
-    ----------
-    random_state : int
-    supervised : bool
-        Whether it learns from instance labels.
-    **setting
-        ``context``: weight of the bag's mean; ``width`` of the kernel, None for none;
-        ``background``; ``alpha``.
-
-    Returns
-    -------
-    BagPipeline
-    """
+def pipeline(supervised: bool = False, **setting: Any) -> BagPipeline:
+    """Build a linear or kernel model."""
     model = (
         penalised_bound(setting["alpha"], max_iter=60)
         if supervised
@@ -54,9 +40,8 @@ def pipeline(random_state: int, supervised: bool = False, **setting: Any) -> Bag
     )
     if setting["width"] is not None:
         return kernel_pipeline(
-            model, context=setting["context"], scale=setting["width"], n_components=DICTIONARY,
-            random_state=random_state,
-        )  # fmt: skip
+            model, context=setting["context"], scale=setting["width"], n_components=DICTIONARY
+        )
     return BagPipeline(
         [
             ("scale", OnInstances(StandardScaler())),
@@ -66,25 +51,16 @@ def pipeline(random_state: int, supervised: bool = False, **setting: Any) -> Bag
     )
 
 
-def network(taught: str, random_state: int, **setting: Any) -> Any:
-    """Build our network, or one that learns otherwise.
-
-    Parameters
-    ----------
-    taught : str
-        How it learns, one of `unbag_reproduce.networks.TAUGHT`.
-    random_state : int
-    **setting
-        Parameters of `unbag.torch.ORNetwork`; by default eight members, all of one kind.
-    """
+def network(taught: str, **setting: Any) -> Any:
+    """Build our network, or one that learns otherwise."""
     from .networks import TAUGHT
 
     # These rows are of networks of one kind, whatever the default of today is.
     one_kind = {"n_members": 8, "committee": False, **setting}
-    return methods.network(random_state, TAUGHT[taught], **one_kind)
+    return methods.network(TAUGHT[taught], **one_kind)
 
 
-#: What can be chosen settings for, by name; each takes ``random_state`` and a setting's entries.
+#: What can be chosen settings for, by name; each takes a setting's entries.
 MODELS: dict[str, Callable[..., Any]] = {
     "pipeline": pipeline,
     "pipeline told instance labels": partial(pipeline, supervised=True),
@@ -94,7 +70,7 @@ MODELS: dict[str, Callable[..., Any]] = {
     "network by max pooling": partial(network, "max pooling"),
     "network by linear softmax": partial(network, "linear softmax"),
     "network by attention": partial(network, "attention"),
-    # As `unbag.torch.ORNetwork` is where nothing is said, but for the paper's rule for label sets.
+    # As `unbag.torch.ORNetwork` is at its defaults, with the paper's rule for label sets.
     "network committee": methods.network,
 }
 
@@ -106,21 +82,10 @@ def is_network(model: str) -> bool:
 
 @dataclass(frozen=True)
 class Variant:
-    """A model, and the settings that one is chosen from for each fold.
+    """A model, and the settings that one is chosen from for each fold; a single one is taken.
 
-    Parameters
-    ----------
-    model : str
-        One of `MODELS`.
-    settings : list of dict
-        A single one is not tried, but taken.
-    quick : dict
-        Entries that all settings have in a first look.
-    ladders : Ladders
-        Along which settings are widened around the best, unless in a first look: see
-        `unbag_reproduce.widening`.
-    both_ways : bool
-        Whether the chosen one is fitted by the task `both_ways`, and not by `outer`.
+    In a first look all have the entries of `quick`; else they are widened along the ladders. With
+    `both_ways`, what is chosen is also asked for probabilities.
     """
 
     model: str
@@ -138,14 +103,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Case:
-    """The fold of a draw of a data set.
-
-    Parameters
-    ----------
-    plan : Plan
-    data : str
-    draw, fold : int
-    """
+    """The fold of a draw of a data set."""
 
     plan: Plan
     data: str
@@ -155,18 +113,18 @@ class Case:
     def inner_units(self, model: str, setting: Values) -> list[Unit]:
         """List the fits that say how well a setting does within the training bags."""
         return [
-            self._unit(inner, model, setting, {"inner_fold": inner_fold})
+            self._unit(fit_inner, model, setting, {"inner_fold": inner_fold})
             for inner_fold in range(N_INNER)
         ]
 
     def unit(self, model: str, setting: Values) -> Unit:
         """Return the fit of a setting to all training bags."""
-        return self._unit(outer, model, setting, {})
+        return self._unit(fit_outer, model, setting, {})
 
     def chosen_unit(self, variant: Variant, setting: Values) -> Unit:
         """Return the fit of what was chosen for a variant to all training bags."""
         unit = self.unit(variant.model, setting)
-        return replace(unit, task=both_ways) if variant.both_ways else unit
+        return replace(unit, task=fit_both_ways) if variant.both_ways else unit
 
     def _unit(self, task, model, setting, condition):
         return Unit(
@@ -201,15 +159,7 @@ class Case:
         return settings[best_setting(likelihoods)]
 
     def units(self, variant: Variant, results: Results, told: str | None = None) -> list[Unit]:
-        """List the inner fits of a variant and, once they are done, the fit of what they choose.
-
-        Parameters
-        ----------
-        variant : Variant
-        results : Ledger or other mapping of Unit to dict
-        told : str, optional
-            One of `MODELS`, to be fitted with the chosen setting as well.
-        """
+        """List the inner fits of a variant and, once they are done, the fit of what they choose."""
         settings, setting = self._widened(variant, results)
         # A single one is taken as it is.
         tried = settings if len(settings) > 1 else []
@@ -226,14 +176,9 @@ def told_setting(setting: Values) -> Values:
     return {**setting, "distill": 0} if "distill" in setting else setting
 
 
-def inner(unit: Unit) -> Values:
-    """Fit to a part of the training bags, and find how likely the others' label sets are.
-
-    Returns
-    -------
-    dict
-        ``log_likelihood``: mean over the held-out bags; of networks, ``device`` as well.
-    """
+@task
+def fit_inner(unit: Unit) -> Values:
+    """Fit to a part of the training bags, and find how likely the others' label sets are."""
     bags, y, _, _ = load_fold(unit)
     train, held_out = split(len(bags), N_INNER, unit.condition["inner_fold"], unit.seed)
     model = build(unit).fit(bags[train], y[train])
@@ -241,26 +186,18 @@ def inner(unit: Unit) -> Values:
     return {"log_likelihood": likelihood, **where_trained(unit)}
 
 
-def outer(unit: Unit) -> Values:
-    """Fit to all training bags of a fold, and measure on its test bags.
-
-    Returns
-    -------
-    dict
-        As of `fit_and_measure`; of networks, ``device`` as well.
-    """
+@task
+def fit_outer(unit: Unit) -> Values:
+    """Fit to all training bags of a fold, and measure on its test bags."""
     return {**fit_and_measure(build(unit), *load_fold(unit)), **where_trained(unit)}
 
 
-def both_ways(unit: Unit) -> Values:
-    """Do what `outer` does, and ask for probabilities of labels without and with label sets.
+@task
+def fit_both_ways(unit: Unit) -> Values:
+    """Do what `fit_outer` does, and ask for probabilities of labels without and with label sets.
 
-    Returns
-    -------
-    dict
-        As of `outer`; ``given``, the share of instances of the training bags that are labelled
-        rightly given the label sets of their bags, in percent; ``new_bins`` and ``given_bins``, of
-        the test bags and of the training bags given their label sets, as `reliability` has them.
+    ``given`` is the share of instances of the training bags that get their true label, given the
+    label sets; ``new_bins`` and ``given_bins`` belong to the test and to the training bags.
     """
     train, y, test, y_test = load_fold(unit)
     model = build(unit)
@@ -279,7 +216,7 @@ def both_ways(unit: Unit) -> Values:
 
 def build(unit: Unit) -> Any:
     """Build the model that a unit of work asks for."""
-    return MODELS[unit.method](random_state=unit.seed, **unit.setting)
+    return seeded(MODELS[unit.method](**unit.setting), unit.seed)
 
 
 def where_trained(unit: Unit) -> Values:

@@ -8,46 +8,45 @@ from typing import Any, Self
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.nn.functional import logsigmoid
 
 from unbag.torch import ORNetwork
-from unbag.torch.activation import BagRows
-from unbag.torch.network import MemberNetworks
+from unbag.torch.network import BagRows, MemberNetworks, network_inputs
+from unbag.torch.training import device_of
 
-from .approximations import linear_softmax_loss, max_pooling_loss, noisy_or_loss
+from .approximations import (
+    Reduction,
+    linear_softmax_loss,
+    max_pooling_loss,
+    noisy_or_loss,
+    per_class_loss,
+    pooled_by_attention,
+)
 
 
 class SupervisedNetwork(ORNetwork):
     """The network that is told every instance's label."""
 
-    def fit(self, X: Any, y: Any, instance_labels: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, instance_labels: Any = None, sample_weight: Any = None, **options: Any
+    ) -> Self:
         """Fit to bags that have instance labels."""
-        return super().fit(X, y, X.instance_labels, sample_weight)
+        return super().fit(X, y, X.instance_labels, sample_weight, **options)
 
 
 class ApproximateNetwork(ORNetwork):
     """Base of the networks that learn by an approximation of the likelihood.
 
     Instances are labelled as by the exact loss: by the mean of the members' softmax. Only the
-    likelihood that chooses settings is that of the approximation.
+    likelihood that chooses settings comes from the approximation.
     """
 
     @torch.no_grad()
     def log_likelihood(self, X: Any, y: Any) -> np.ndarray:
-        """Compute how likely label sets are by the approximation, for the mean member.
-
-        Parameters
-        ----------
-        X : Bags
-        y : ndarray of shape (n_bags, n_classes)
-
-        Returns
-        -------
-        ndarray of shape (n_bags,)
-        """
+        """Compute how likely label sets are by the approximation, for the mean member."""
         assert self.approximation is not None, "a subclass names its loss"
-        device = self._device()
-        inputs = torch.from_numpy(self._inputs(X.X, np.float64)).to(device)
+        device = device_of(self)
+        inputs = torch.from_numpy(network_inputs(self, X.X, np.float64)).to(device)
         networks = self._all_columns().double().to(device)
         logits = networks(
             inputs.expand(networks.n_members, *inputs.shape), BagRows.of(X.offsets, device)
@@ -57,7 +56,7 @@ class ApproximateNetwork(ORNetwork):
         return -torch.stack(losses).mean(0).cpu().numpy()
 
     def _all_columns(self) -> MemberNetworks:
-        return self._networks()
+        return MemberNetworks.kept_in(self)
 
 
 class NoisyOrNetwork(ApproximateNetwork):
@@ -85,38 +84,17 @@ def attention_loss(
     *,
     background: bool = False,
     weight: Tensor | None = None,
-    reduction: str = "mean",
+    reduction: Reduction = "mean",
 ) -> Tensor:
     """Compute the binary cross-entropy of each class, by scores that attention pools.
 
-    Parameters
-    ----------
-    logits : Tensor of shape (n_instances, 2 * n_classes)
-        Scores, then attention before its softmax over the instances of a bag.
-    offsets, targets, weight, reduction
-        As in `unbag.torch.union_loss`; of the reductions "mean" and "none".
-    background : bool
-        False: attention has none.
-
-    Returns
-    -------
-    Tensor
+    The logits are scores, then attention before its softmax over the instances of a bag.
     """
     if background:
         raise ValueError("Attention pooling does not support a background.")
     scores, attention = logits.chunk(2, dim=1)
-    bags = torch.arange(len(targets), device=logits.device)
-    bag = torch.repeat_interleave(bags, offsets.diff(), output_size=len(logits))
-    index = bag[:, None].expand_as(scores)
-    empty = scores.new_zeros(targets.shape)
-    largest = (empty - torch.inf).scatter_reduce(0, index, attention.detach(), "amax")
-    share = torch.exp(attention - largest[bag])
-    pooled = empty.index_add(0, bag, share * scores) / empty.index_add(0, bag, share)
-    losses = binary_cross_entropy_with_logits(pooled, targets.to(pooled.dtype), reduction="none")
-    losses = losses.sum(1)
-    if reduction == "none":
-        return losses
-    return losses.mean() if weight is None else (losses * weight).sum() / weight.sum()
+    pooled = pooled_by_attention(scores, attention, offsets)
+    return per_class_loss(logsigmoid(pooled), logsigmoid(-pooled), targets, weight, reduction)
 
 
 class AttentionNetwork(ApproximateNetwork):
@@ -141,7 +119,7 @@ class AttentionNetwork(ApproximateNetwork):
             self.attention_.append(attention)
 
     def _all_columns(self):
-        networks = self._networks()
+        networks = MemberNetworks.kept_in(self)
         for parts, more in zip((networks.weights, networks.biases), self.attention_, strict=True):
             parts[-1] = with_columns(parts[-1], torch.from_numpy(more))
         return networks

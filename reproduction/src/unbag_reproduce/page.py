@@ -1,7 +1,8 @@
-"""The results that a folder holds, for people: a first page, and a page for each experiment.
+"""The pages of all results: a first one, one for each experiment, and what they rest on.
 
-The first page says what was reproduced, what was guessed and what is open. Behind it are what the
-paper's text claims, what differs from its tables, a page per experiment, and an appendix.
+The first page says what was reproduced, what was guessed and what is new. Behind it are what the
+paper's text claims, what differs from its tables, a page per experiment, and an appendix. Lists
+too long for a page are next to the tables, in the folder of results.
 """
 
 import os
@@ -10,213 +11,141 @@ from importlib.resources import files
 from pathlib import Path
 
 from unbag._files import make_folder, write_text
-from unbag.model_selection.methods import N_DRAWN
-from unbag.model_selection.tables import ABOUT
+from unbag._threads import PACKAGES
 
-from .claims import claims_page, judge_all
-from .conditions import runs_section, settings_section, versions
-from .confirm import note_on_confirmation
+from .claims import claims_list, claims_page, judge_all
 from .differences import (
     all_findings,
-    differences_page,
-    same_section,
+    differences_list,
+    open_section,
     settings_alone_section,
 )
-from .elsewhere import other_data_section, other_folds_section
-from .front import PICTURE, can_draw, cells_figure, front_page, relative
+from .figures import Figure
+from .front import PICTURE, cells_figure, front_page
+from .ledger import DEVICE
 from .plan import Study
-from .race import LAG
 from .recorded import Recorded
-from .reproduce import COMMITTED, LOAD, PAGE, read_plan, with_cells
+from .reproduce import COMMITTED, LOAD, write
 from .studies import STUDIES, find_study
+from .tables import ABOUT
 from .unit import Values
 from .verdicts import ITEMS, verdicts_section
 
-APPENDIX = f"""\
-# Appendix: how it was made
-
-How results are made and checked, where our protocol is not the paper's, what words mean, machines
-and times, and the settings that were chosen.
-
-## How to make it again
-
-The command at the head of each page makes its experiment again; with `--output` it writes to
-another folder. `unbag reproduce page` writes these pages from the results. `unbag reproduce cell`
-computes any figure of any experiment again:
-{", ".join(f"[{name}](#{name})" for name in with_cells())}.
-`unbag reproduce NAME --confirm 20` does 20 finished fits again, drawn at random, and compares every
-digit but times. A line *Sources* on a page says which results were made by an earlier version of
-the code, and what became of those that were done again by this one. `unbag reproduce NAME --stale
---output docs/results` does them again, but for networks that another device has trained, and with
-`--shown` only the fits that tables show: what has chosen their settings stays.
-
-Letter Carroll and Letter Frost are drawn at random, and the paper's draw and folds are not known.
-
-Times of [pruning](#pruning), [sampling](#sampling) and [complexity](#complexity) are CPU times of
-one thread, one fit at a time; other work on the machine still slows memory and caches. To take them
-again on a quiet machine:
-
-```console
-$ unbag reproduce pruning --stale --output docs/results
-$ unbag reproduce sampling --stale --output docs/results
-$ unbag reproduce complexity --stale --output docs/results
-```
-
-## Where the protocol is not the paper's
-
-The level *standard* has as many folds as the paper, its iterations where it gives them, and its
-grids, but for this:
-
-- SIM has larger values, too; LSB-CMM and MIMLfast have two scalings of the features, MIMLSVM and
-  MIMLNN instances with and without unit length, as the paper does not say which;
-- of MIMLfast's grid, {N_DRAWN} settings drawn at random; its epochs are ten, where the paper gives
-  none, and 100 with kernels, where it does; [beyond](#beyond) and [wider](#wider) tune them;
-- with kernels, three of the paper's six values of SIM and four larger ones; MIMLfast's features are
-  not divided by a constant, which the paper neither fixes nor names there; columns are
-  standardised, of which it does not speak ([dictionary](#dictionary) has what that does);
-- in [dictionary](#dictionary), one draw of the letters and, for the table of kernel columns, 3 of
-  the 10 folds of HJA and MSRC v2.
-
-The level *full* has all of it. At both, in the searches of [kernel](#kernel) and of the rivals in
-[beyond](#beyond), a setting drops out once it is {LAG:g} points behind the best, summed over the
-folds tried so far. In the 118 searches of [inductive](#inductive), [bag-level](#bag-level) and
-[distances](#distances), which tried all settings on every fold, that would change no choice: the
-one chosen in the end was never more than 20 points behind.
-"""
-FIRST_LOOK = (
-    "**A first look, not a reproduction**: few folds, draws and settings. No verdict and no claim "
-    "rests on it."
-)
-#: What the pages' words mean.
-WORDS = (files("unbag_reproduce") / "words.md").read_text(encoding="utf-8")
-#: A note on stale results within a table: the page says it once for all of them.
-STALE_NOTE = re.compile(r"\n\n(?:†|Sources:) .*\n")
+#: The first page of the committed results.
+PAGE = Path("docs/reproduction.md")
+#: How it was made, and what words mean.
+APPENDIX = (files("unbag_reproduce") / "appendix.md").read_text(encoding="utf-8")
 #: Rows of a table in Markdown.
 ROWS = re.compile(r"(?:^\|.*\|\n)+", re.MULTILINE)
-#: Pages that are no experiment, and their titles in the list of pages.
+#: Pages that are not an experiment, and their titles in the list of pages.
 OTHER_PAGES = {
-    "claims": "what the paper's text claims, claim by claim",
-    "differences": "every figure that differs from the paper's, and what is known of it",
-    "appendix": "how it was made: protocol, words, machines, settings",
+    "claims": "what the paper's text claims",
+    "differences": "verdicts on each table and figure, and what is open",
+    "appendix": "how to read the tables: protocol, words, machines",
 }
 #: Headings that texts link to, and the pages that have them.
-HEADINGS = {
-    "words": "appendix", "one-thing-several-figures": "differences",
-}  # fmt: skip
+HEADINGS = {"words": "appendix"}
 #: A link to an experiment or heading, or to another page of the documentation.
 HERE = re.compile(r"\]\(#([\w-]+)\)")
 ELSEWHERE = re.compile(r"\]\(((?:howto|reference)/[^)]+|(?:mathematics|decisions)\.md[^)]*)\)")
+HOUR = 3600
 
 
-def write_page(
+def rewrite_tables(out: str | os.PathLike[str] = COMMITTED) -> None:
+    """Write the tables and figures of all experiments in a folder again, from its ledger."""
+    recorded = Recorded(out)
+    for name in STUDIES:
+        if not (recorded.out / name / ABOUT).exists():
+            continue
+        plan = recorded.plan(name)
+        made = find_study(name).present(plan, recorded.ledger)
+        shown = [each for each in made if isinstance(each, Figure) or each.records]
+        write(shown, recorded.out / name, recorded.about(name))
+
+
+def write_pages(
     out: str | os.PathLike[str] = COMMITTED, page: str | os.PathLike[str] = PAGE
-) -> list[str]:
-    """Write pages of what the experiments have left in an output folder.
+) -> None:
+    """Write the pages of all experiments in a folder of results.
 
-    Parameters
-    ----------
-    out : path
-        The output folder of `reproduce`.
-    page : path
-        The Markdown file of the first page; the others go to a folder of its name beside it.
-        Figures of experiments are linked, not copied.
-
-    Returns
-    -------
-    list of str
-        Names of the experiments on the pages; first looks come last.
+    `page` is the first; the others go to a folder of its name next to it. Figures of experiments
+    are linked, not copied.
     """
     recorded, page = Recorded(out), Path(page)
-    made = [name for name in STUDIES if (recorded.out / name / ABOUT).exists()]
-    if not made:
+    missing = [
+        name
+        for name in STUDIES
+        if not (recorded.out / name / ABOUT).exists() or recorded.plan(name).level == "quick"
+    ]
+    if missing:
         raise ValueError(
-            f"{recorded.out} contains no finished experiment: run `unbag reproduce NAME` first."
+            f"{recorded.out} has not all experiments, or only first looks: pages also need "
+            f"{', '.join(missing)}."
         )
-    made.sort(key=lambda name: not recorded.is_made(name))
     judgements, findings = judge_all(recorded), all_findings(recorded)
     folder = page.with_suffix("")
     make_folder(folder)
-    if findings and can_draw():
-        cells_figure(findings).save(folder)
-    known = {*made, *OTHER_PAGES}
+    cells_figure(findings).save(folder)
+    results = Path(os.path.relpath(recorded.out, folder))
     texts = {
         "claims": claims_page(judgements),
         "differences": "\n".join(
-            filter(
-                None,
-                [
-                    differences_page(findings),
-                    verdicts_section(recorded, judgements, findings),
-                    settings_alone_section(recorded),
-                    same_section(recorded),
-                ],
-            )
+            [
+                "# What differs from the paper\n",
+                verdicts_section(recorded, judgements, findings),
+                open_section(findings),
+                "Every figure that differs, and rivals at some of their settings alone, are in "
+                "[docs/results/differences.md](../results/differences.md).\n",
+            ]
         ),
-        "appendix": "\n".join(
-            filter(
-                None, [APPENDIX, WORDS, runs_section(recorded, made), settings_section(recorded)]
-            )
-        ),
-        **{
-            name: study_page(
-                find_study(name), recorded, Path(relative(recorded.out / name, folder))
-            )
-            for name in made
-        },
+        "appendix": APPENDIX.format(made=machines(recorded)),
+        **{name: study_page(find_study(name), recorded, results / name) for name in STUDIES},
     }
     for name, text in texts.items():
-        write_text(folder / f"{name}.md", relinked(text, known, up="../", of_page=name))
+        write_text(folder / f"{name}.md", relinked(text, up="../", of_page=name))
+    lists = {
+        "claims": claims_list(judgements),
+        "differences": "\n".join([differences_list(findings), settings_alone_section(recorded)]),
+    }
+    back = Path(os.path.relpath(folder, recorded.out)).as_posix()
+    for name, text in lists.items():
+        write_text(recorded.out / f"{name}.md", relinked(text, folder=f"{back}/", up="../"))
     first = front_page(
-        recorded,
-        judgements,
-        findings,
-        picture=f"{folder.name}/{PICTURE}.png",
-        pages=contents(recorded, made),
+        recorded, judgements, findings, picture=f"{folder.name}/{PICTURE}.png", pages=contents()
     )
-    write_text(page, relinked(first, known, folder=f"{folder.name}/"))
-    return made
+    write_text(page, relinked(first, folder=f"{folder.name}/"))
 
 
-def relinked(
-    text: str, known: set[str], *, folder: str = "", up: str = "", of_page: str = ""
-) -> str:
+def relinked(text: str, *, folder: str = "", up: str = "", of_page: str = "") -> str:
     """Turn links to experiments and headings into links to their pages.
 
-    Parameters
-    ----------
-    text : str
-        In Markdown; ``#inductive`` links to that experiment, wherever it is shown.
-    known : set of str
-        The pages that there are. Other headings are on the page itself.
-    folder, up : str
-        What leads from the page to those of experiments, and to the documentation's folder.
-    of_page : str
-        The page's own name.
+    `folder` and `up` lead from the page to those of experiments, and to the documentation's folder.
 
     Examples
     --------
-    >>> relinked("[a](#kernel), [b](#words), [c](howto/models.md)", {"kernel"}, up="../")
+    >>> relinked("[a](#kernel), [b](#words), [c](howto/models.md)", up="../")
     '[a](kernel.md), [b](appendix.md#words), [c](../howto/models.md)'
     """
 
     def to_page(found: re.Match[str]) -> str:
         name = found[1]
-        if name in HEADINGS:
-            page = HEADINGS[name]
-            return found[0] if page == of_page else f"]({folder}{page}.md#{name})"
-        return f"]({folder}{name}.md)" if name in known else found[0]
+        if name in (*STUDIES, *OTHER_PAGES):
+            return f"]({folder}{name}.md)"
+        page = HEADINGS.get(name, of_page)
+        return found[0] if page == of_page else f"]({folder}{page}.md#{name})"
 
     return ELSEWHERE.sub(lambda found: f"]({up}{found[1]})", HERE.sub(to_page, text))
 
 
-def contents(recorded: Recorded, made: list[str]) -> list[str]:
+def contents() -> list[str]:
     """List the pages, each with the tables and figures of the paper that it has."""
-    lines = [f"- [{name}](#{name}): {title}." for name, title in OTHER_PAGES.items()]
-    for name in made:
-        whose = in_the_paper(name) or " (ours)"
-        look = "" if recorded.is_made(name) else " **A first look.**"
-        lines.append(f"- [{name}](#{name}){whose}: {find_study(name).title}.{look}")
-    return lines
+    return [
+        *(f"- [{name}](#{name}): {title}." for name, title in OTHER_PAGES.items()),
+        *(
+            f"- [{name}](#{name}){in_the_paper(name) or ' (ours)'}: {find_study(name).title}."
+            for name in STUDIES
+        ),
+    ]
 
 
 def in_the_paper(study: str) -> str:
@@ -232,72 +161,64 @@ def in_the_paper(study: str) -> str:
 
 
 def study_page(study: Study, recorded: Recorded, link: Path) -> str:
-    """Write the page of one experiment, whose files are linked below `link`.
-
-    Tables of which a curve says the same are linked, not shown.
-    """
-    folder = recorded.out / study.name
-    plan, about = read_plan(folder)
-    options = "" if plan.level == "standard" else f" --{plan.level}"
-    data = "".join(f" --data {each}" for each in plan.data)
+    """Write the page of one experiment, whose files are linked below `link`."""
+    folder, about = recorded.out / study.name, recorded.about(study.name)
     figures = [
         f"![{study.name}: {figure.stem}]({(link / figure.name).as_posix()})"
         for figure in sorted(folder.glob("*.png"))
     ]
     tables = [shown_table(study, folder, name, link) for name in about["tables"]]
+    # These were measured separately, by a benchmark.
+    others = [
+        f"Other measurements: {list_link(link, path.stem)}.\n"
+        for path in sorted(folder.glob("*.md"))
+        if path.stem not in about["tables"]
+    ]
     remarks = ["## What to know", "", study.remarks] if study.remarks else []
-    sections = (other_data_section, other_folds_section) if study.name == "beyond" else ()
-    other = [section(recorded.out) for section in sections]
     parts = [
         f"# {study.title[0].upper()}{study.title[1:]}{in_the_paper(study.name)}",
-        f"`unbag reproduce {study.name}{data}{options} --seed {plan.seed}` ({versions(about)})",
-        FIRST_LOOK if plan.level == "quick" else "",
-        provenance(study.name, about, recorded),
-        how_timed(study, about),
+        f"`unbag-reproduce run {study.name}` ([how to read the tables](#appendix))",
+        how_timed(about) if study.timed else "",
         *figures,
-        "\n".join([*tables, *filter(None, other), *remarks]),
+        "\n".join([*tables, *others, *remarks]),
     ]
     return "\n\n".join(filter(None, parts))
 
 
-def how_timed(study: Study, about: Values) -> str:
-    """Say how an experiment that compares times took them; empty for others."""
-    if not study.timed:
-        return ""
+def how_timed(about: Values) -> str:
+    """Say how an experiment that compares times took them."""
     load = about.get(LOAD)
-    beside = (
-        "beside other work on the machine, whose load was not kept"
-        if load is None
-        else f"at a load of {load:g} (1: this experiment alone)"
-    )
-    return (
-        f"Times are CPU times of one thread, one fit at a time, taken {beside}. Other work slows "
-        "memory and caches: ratios say more than seconds."
-    )
+    words = "an unknown load" if load is None else f"a load of {load:g} (1: this experiment alone)"
+    return f"Times are CPU times of one thread, one fit at a time, at {words}."
 
 
 def shown_table(study: Study, folder: Path, name: str, link: Path) -> str:
-    """Return a table as its page has it: without rows, where a picture has them."""
-    text = STALE_NOTE.sub("\n", (folder / f"{name}.md").read_text(encoding="utf-8"))
-    text = text.replace("### ", "## ", 1)
-    if name not in study.drawn:
+    """Return a table as its page has it: without rows, where these are too many."""
+    text = (folder / f"{name}.md").read_text(encoding="utf-8").replace("### ", "## ", 1)
+    if name not in study.listed:
         return text
-    rows = f"Drawn above; [the rows]({(link / f'{name}.md').as_posix()}).\n"
-    return ROWS.sub(lambda _: rows, text, count=1)
+    return ROWS.sub(lambda _: f"The rows: {list_link(link, name)}.\n", text, count=1)
 
 
-def provenance(study: str, about: Values, recorded: Recorded) -> str:
-    """Return how far a ledger backs the results of an experiment; empty if that is all the way.
+def list_link(link: Path, name: str) -> str:
+    """Link to a table in the folder of results, by its place in the repository."""
+    return f"[docs/results/{link.name}/{name}.md]({(link / f'{name}.md').as_posix()})"
 
-    One line that begins with ``Sources:``, as it depends on the sources of the package.
-    """
-    ledger = recorded.ledger(study)
-    units = recorded.units(study)
-    n_done = sum(unit in ledger for unit in units)
-    kept = f"whose ledger has {n_done} of {len(units)} units of work"
-    gap = f"from committed results {kept if n_done else 'without a ledger'}."
-    shown = recorded.shown(study) if n_done else []
-    stale = ledger.note_on_stale(units, shown).removeprefix("Sources: ")
-    notes = [gap if n_done < len(units) else "", stale, stale and note_on_confirmation(about)]
-    said = " ".join(filter(None, map(str.strip, notes)))
-    return f"Sources: {said}" if said else ""
+
+def machines(recorded: Recorded) -> str:
+    """Say on which machines, with which versions and how long experiments ran."""
+    units = {unit for name in STUDIES for unit in recorded.units(name)}
+    timed = {unit for unit in units if DEVICE not in recorded.ledger[unit]}
+    devices = {recorded.ledger[unit][DEVICE] for unit in units - timed}
+    abouts = [recorded.about(name) for name in STUDIES]
+    made_by = {
+        "{processor}, {cores} cores, {system}".format(**each["machine"])
+        + f"; Python {each['python']}"
+        + "".join(f", {package} {each[package]}" for package in PACKAGES)
+        for each in abouts
+    }
+    return (
+        f"{len(units):,} units of work took {recorded.ledger.cpu_seconds(timed) / HOUR:.1f} hours "
+        f"of CPU time. Networks were trained on a GPU ({', '.join(sorted(devices))}) and are not "
+        f"counted. The tables were written on: {'; or '.join(sorted(made_by))}."
+    )

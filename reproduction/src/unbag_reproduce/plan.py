@@ -1,49 +1,44 @@
-"""What an experiment is, how thoroughly it is made, and on which data."""
+"""An experiment: how thoroughly it is made, and on which data."""
 
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from rich.console import Console
 
-from unbag.model_selection.methods import n_folds_at
-from unbag.model_selection.tables import Table
-
 from .datasets import is_available
 from .figures import Figure
-from .unit import Unit
+from .methods import n_folds_at
+from .tables import Table
+from .unit import NONE, Unit, Values
 
-#: The paper's data sets, in its order.
-PAPER_DATA = (
-    "hja", "hja-union", "msrcv2", "letter-carroll", "letter-frost", "voc12", "50salads",
-)  # fmt: skip
+#: The paper's data sets, in its order, without two whose instances were never published.
+PAPER_DATA = ("hja", "hja-union", "msrcv2", "letter-carroll", "letter-frost")
 #: Drawn at random from the letters of the alphabet: one draw says little.
 DRAWN = ("letter-carroll", "letter-frost")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be done.
+    """A plan of what to do.
 
     Parameters
     ----------
     data : tuple of str
         Names of data sets.
-    level : {"quick", "standard", "full"}
+    level : {"quick", "standard"}
         "quick" is for a first look: few folds and few settings. "standard" has the paper's
         folds, iterations and grids, but of MIMLfast's settings a random draw, and with kernels
-        some of SIM's. "full" has all of them. With kernels, settings far behind drop out.
+        some of SIM's; there, settings far behind drop out.
     seed : int
         Of folds, draws of letters, and methods.
-    networks : bool, optional
-        Whether to fit networks, of which there are thousands; by default where there is a GPU, and
-        in a first look. Those that are fitted already are shown whatever this is.
     """
 
     data: tuple[str, ...]
     level: str = "standard"
     seed: int = 0
-    networks: bool | None = field(default=None, compare=False)
 
     @property
     def n_folds(self) -> int:
@@ -54,12 +49,43 @@ class Plan:
         """Return which draws of a data set to work on: several, where it is drawn at random."""
         return range(self.seed, self.seed + (5 if name in DRAWN and self.level != "quick" else 1))
 
-    def describe(self, *, folds: bool = True) -> str:
-        """Return the plan in words, for the foot of a table."""
-        n_draws = max((len(self.draws(name)) for name in self.data if name in DRAWN), default=0)
-        letters = f"; letters: {n_draws} draw{'s' if n_draws > 1 else ''}" if n_draws else ""
-        times = f"{self.n_folds} folds; " if folds else ""
-        return f"{times}{self.level} grids; seed {self.seed}{letters}"
+    def units(
+        self,
+        task: Callable[[Unit], Values],
+        data: str,
+        method: str,
+        setting: Values,
+        condition: Values | None = None,
+        *,
+        cross_validated: bool = True,
+    ) -> list[list[Unit]]:
+        """Return units of work on a data set: for each fold, a list over draws."""
+        n_folds = self.n_folds if cross_validated else NONE
+        what = json.dumps(setting), json.dumps(condition or {})
+        known = made_units(task, data, tuple(self.draws(data)), method, *what, n_folds, self.seed)
+        return [list(draws) for draws in known]
+
+
+@cache
+def made_units(
+    task: Callable[[Unit], Values],
+    data: str,
+    draws: tuple[int, ...],
+    method: str,
+    setting: str,
+    condition: str,
+    n_folds: int,
+    seed: int,
+) -> tuple[tuple[Unit, ...], ...]:
+    """Make units of work, whose setting and condition are JSON here, once for all who ask.
+
+    A page asks for the same units again and again; that they know their keys saves minutes.
+    """
+    given = json.loads(setting), json.loads(condition)
+    return tuple(
+        tuple(Unit(task, data, draw, method, *given, fold, n_folds, seed) for draw in draws)
+        for fold in (range(n_folds) if n_folds != NONE else [NONE])
+    )
 
 
 @dataclass(frozen=True)
@@ -83,9 +109,9 @@ class Study:
     remarks : str
         What to know when reading the results, in Markdown.
     comparison : Comparison, optional
-        What its tables compare, if that is methods: then single cells can be made anew.
-    drawn : tuple of str
-        Tables whose figures are curves: pages show the curves, and link to the rows.
+        What its tables compare, if that is methods.
+    listed : tuple of str
+        Tables whose rows are too many for a page, which links to them.
     """
 
     name: str
@@ -96,7 +122,7 @@ class Study:
     data: tuple[str, ...] = PAPER_DATA
     remarks: str = ""
     comparison: Any = None
-    drawn: tuple[str, ...] = ()
+    listed: tuple[str, ...] = ()
 
 
 def available(names: Sequence[str], console: Console | None = None) -> tuple[str, ...]:

@@ -11,11 +11,6 @@ from .unit import Values
 def published() -> Values:
     """Read every figure of the paper's experiments.
 
-    Returns
-    -------
-    dict
-        Tables of `published.toml`, by experiment; percentages as they are printed.
-
     Examples
     --------
     >>> published()["inductive"]["accuracy"]["hja-union"]["mlr"]["mean"]
@@ -26,16 +21,6 @@ def published() -> Values:
 
 def published_figure(*path: str) -> Values:
     """Find a figure: its mean and deviation, as far as they are printed.
-
-    Parameters
-    ----------
-    *path : str
-        The keys that lead to it, such as ``"kernel", "msrcv2", "mlr"``.
-
-    Returns
-    -------
-    dict
-        ``mean`` and, where given, ``std`` and ``bold``; empty if nothing was published.
 
     Examples
     --------

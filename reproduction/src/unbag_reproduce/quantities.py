@@ -1,8 +1,4 @@
-"""What claims speak of, read from the tables of finished experiments: differences, ratios, curves.
-
-Each function takes the tables, a claim as ``claims.toml`` has it, and a data set (empty where the
-claim is of none), and returns the figures that it finds: none where they were not made.
-"""
+"""The figures that claims speak of, read from tables: differences, ratios, curves."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -10,27 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unbag.model_selection.methods import METHODS
-from unbag.model_selection.statistics import HIGHER_IS_BETTER
-
+from .methods import METHODS
 from .published import published_figure
 from .recorded import Recorded, expanded
+from .statistics import HIGHER_IS_BETTER
 from .unit import Values
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A figure that a claim speaks of.
-
-    Parameters
-    ----------
-    data : str
-    ours : float
-    paper : float or None
-        The same by the paper's own tables, where they have it.
-    compared : str
-        What is compared, where a claim compares several.
-    """
+    """A figure that a claim speaks of, and the same by the paper's own tables if they have it."""
 
     data: str
     ours: float
@@ -38,18 +23,17 @@ class Reading:
     compared: str = ""
 
 
-def column_of(claim: Values) -> str:
-    """Return which entry of records a claim speaks of."""
-    return claim.get("column", "ours")
+#: Reads the figures of a claim, as ``claims.toml`` has it, on a data set.
+Quantity = Callable[[Recorded, Values, str], list[Reading]]
 
 
 def places(claim: Values, data: str) -> Iterator[Values]:
-    """Yield where the records that a claim is of are to be found, as `Recorded.find` takes it."""
+    """Yield where the records of a claim are to be found, as `Recorded.find` takes it."""
     return expanded({**claim["of"], **({"data": data} if data else {})})
 
 
 def records_of(recorded: Recorded, claim: Values, data: str) -> list[Values]:
-    """Return the records that a claim is of."""
+    """Return the records of a claim."""
     return [record for where in places(claim, data) for record in recorded.find(where)]
 
 
@@ -86,17 +70,17 @@ def compared(claim: Values, first: Values, second: Values) -> str:
 
 
 def differences(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
-    """Read by how much what the claim is of is better than what it is compared with."""
+    """Read by how much the subject of a claim is better than what it is compared with."""
     return [
         Reading(data, ours, better_by(first, second, "published"), compared(claim, first, second))
         for first, second in pairs(recorded, claim, data)
-        if (ours := better_by(first, second, column_of(claim))) is not None
+        if (ours := better_by(first, second, claim["column"])) is not None
     ]
 
 
 def ratios(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
     """Read how many times what the claim is compared with makes what it is of."""
-    column = column_of(claim)
+    column = claim["column"]
     return [
         Reading(data, first[column] / second[column])
         for first, second in pairs(recorded, claim, data)
@@ -106,8 +90,6 @@ def ratios(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
 def excesses(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
     """Read by how much each difference is larger than the same on another data set, ``than``."""
     here, there = (differences(recorded, claim, each) for each in (data, claim["than"]))
-    if len(here) != len(there):
-        return []
     return [
         Reading(
             data,
@@ -120,22 +102,18 @@ def excesses(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
 
 
 def shares(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
-    """Read how much of another record those that the claim is of are together, in percent.
+    """Read the share of another record that the records of the claim have together, in percent.
 
     Their sum counts as often as the product of ``times`` says.
     """
-    parts = [recorded.find(where) for where in places(claim, data)]
-    wholes = recorded.find({**claim["against"], "data": data})
-    if not (wholes and all(parts)):
-        return []
-    total = sum(record[column_of(claim)] for found in parts for record in found)
-    total *= math.prod(claim.get("times", []))
-    return [Reading(data, 100 * total / whole["ours"]) for whole in wholes]
+    (whole,) = recorded.find({**claim["against"], "data": data})
+    total = sum(record[claim["column"]] for record in records_of(recorded, claim, data))
+    return [Reading(data, 100 * total * math.prod(claim.get("times", [])) / whole["ours"])]
 
 
 def figures(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
     """Read the figures themselves; what was never reached is infinite."""
-    column = column_of(claim)
+    column = claim["column"]
     return [
         Reading(data, math.inf if record[column] is None else record[column])
         for record in records_of(recorded, claim, data)
@@ -147,7 +125,7 @@ def spreads(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
     found = []
     for of in expanded({"table": claim["of"]["table"]}):
         records = records_of(recorded, {**claim, "of": {**claim["of"], **of}}, data)
-        ours = spread_of(records, column_of(claim))
+        ours = spread_of(records, claim["column"])
         if ours is not None:
             found.append(Reading(data, ours, spread_of(records, "published")))
     return found
@@ -187,7 +165,7 @@ def curves(recorded: Recorded, claim: Values, data: str) -> list[tuple[np.ndarra
     found = []
     for where in places(claim, data):
         points = sorted(
-            (position, record[column_of(claim)])
+            (position, record[claim["column"]])
             for record in recorded.find(where)
             if low <= (position := leading_number(record[claim["over"]])) <= high
         )
@@ -208,51 +186,28 @@ def leading_number(entry: float | str) -> float:
     return float(str(entry).split()[0])
 
 
-def falls(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
-    """Read the largest fall of each curve from one point to the next; 0 where it only rises."""
-    return [
-        Reading(data, max(0.0, float(-np.diff(y).min())))
-        for _, y in curves(recorded, claim, data)
-    ]  # fmt: skip
-
-
 def settled_shares(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
     """Read how much of the way from the first of three points to the last the second is, in %."""
     found = []
     for where in places(claim, data):
         points = [recorded.find({**where, claim["over"]: each}) for each in claim["at"]]
         if all(points):
-            start, here, end = (each[column_of(claim)] for (each,) in points)
+            start, here, end = (each[claim["column"]] for (each,) in points)
             found.append(Reading(data, 100 * (here - start) / (end - start)))
     return found
 
 
-def exponents(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
-    """Read with which power of what it is over each curve grows."""
-    return [
-        Reading(data, float(np.polyfit(np.log(x), np.log(y), 1)[0]))
-        for x, y in curves(recorded, claim, data)
-    ]
+def of_curves(measure: Callable[[np.ndarray, np.ndarray], float]) -> Quantity:
+    """Return what reads a measure of each curve, of where it was measured and what was."""
+
+    def read(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
+        return [Reading(data, float(measure(x, y))) for x, y in curves(recorded, claim, data)]
+
+    return read
 
 
-def factors(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
-    """Read how many times larger each curve becomes for each one more of what it is over."""
-    return [
-        Reading(data, float(np.exp(np.polyfit(x, np.log(y), 1)[0])))
-        for x, y in curves(recorded, claim, data)
-    ]
-
-
-def linearities(recorded: Recorded, claim: Values, data: str) -> list[Reading]:
-    """Read how much of the variance of each curve a straight line explains, in percent."""
-    return [
-        Reading(data, 100 * float(np.corrcoef(x, y)[0, 1] ** 2))
-        for x, y in curves(recorded, claim, data)
-    ]
-
-
-#: By the names that they have in ``claims.toml``.
-QUANTITIES: dict[str, Callable[[Recorded, Values, str], list[Reading]]] = {
+#: By the names that they have in ``claims.toml``, which explains them.
+QUANTITIES: dict[str, Quantity] = {
     "difference": differences,
     "excess": excesses,
     "ratio": ratios,
@@ -260,9 +215,9 @@ QUANTITIES: dict[str, Callable[[Recorded, Values, str], list[Reading]]] = {
     "figure": figures,
     "spread": spreads,
     "bold": bold_shares,
-    "fall": falls,
     "settled": settled_shares,
-    "exponent": exponents,
-    "factor": factors,
-    "linearity": linearities,
+    "fall": of_curves(lambda x, y: max(0.0, -np.diff(y).min())),
+    "exponent": of_curves(lambda x, y: np.polyfit(np.log(x), np.log(y), 1)[0]),
+    "factor": of_curves(lambda x, y: np.exp(np.polyfit(x, np.log(y), 1)[0])),
+    "linearity": of_curves(lambda x, y: 100 * np.corrcoef(x, y)[0, 1] ** 2),
 }

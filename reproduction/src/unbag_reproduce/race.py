@@ -16,19 +16,6 @@ LAG = 24.0
 def folds_to_try(scores: Sequence[Sequence[float]], n_folds: int) -> list[int]:
     """Return on how many folds each setting is to be tried, as far as the scores so far tell.
 
-    Parameters
-    ----------
-    scores : sequence of sequence of float
-        For each setting, in points, more being better: its scores on the first folds, as many as
-        are known.
-    n_folds : int
-        How many folds there are.
-
-    Returns
-    -------
-    list of int
-        `n_folds` for the settings that the best is to be chosen from.
-
     Examples
     --------
     The second is fourteen points behind on the first fold, and as many on the next.

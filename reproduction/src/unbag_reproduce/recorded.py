@@ -1,19 +1,17 @@
-"""What finished experiments have written down: the records of their tables, read again."""
+"""The records of the tables of finished experiments, read again."""
 
+import ast
+import csv
 import os
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from unbag.model_selection.tables import ABOUT
-
-from .ledger import Ledger, read_records
+from .ledger import Ledger
+from .plan import Plan
 from .reproduce import read_plan
-from .rests_on import units_shown
 from .studies import find_study
-from .tables import read_csv
 from .unit import Unit, Values
 
 #: What says where a record lies, rather than what it must have.
@@ -21,74 +19,37 @@ PLACE = ("study", "table")
 
 
 class Recorded:
-    """The tables in a folder of results.
-
-    A first look (level "quick") is no evidence: of such an experiment there are no records.
-
-    Parameters
-    ----------
-    out : path
-        The output folder of `reproduce`.
-    """
+    """The tables and the ledger in a folder of results."""
 
     def __init__(self, out: str | os.PathLike[str]):
         self.out: Path = Path(out)
+        self.ledger: Ledger = Ledger(out)
         self._tables: dict[tuple[str, str], list[Values]] = {}
-        self._ledgers: dict[str, Ledger] = {}
-        self._units: dict[str, list[Unit]] = {}
-        self._shown: dict[str, list[Unit]] = {}
         #: What methods reach at some of their settings alone, which takes long to find.
         self.alone: dict[tuple[str, ...], list[Any]] = {}
-        # Every ledger looks into the folders of all experiments.
-        self._read: Callable[[Path], dict[str, Values]] = cache(read_records)
 
-    def is_made(self, study: str) -> bool:
-        """Return whether an experiment was made, and not as a first look."""
-        folder = self.out / study
-        return (folder / ABOUT).exists() and read_plan(folder)[0].level != "quick"
+    def plan(self, study: str) -> Plan:
+        """Return how an experiment was made."""
+        return read_plan(self.out / study)[0]
 
-    def ledger(self, study: str) -> Ledger:
-        """Return the ledger of an experiment."""
-        if study not in self._ledgers:
-            self._ledgers[study] = Ledger(self.out, study, read=self._read)
-        return self._ledgers[study]
+    def about(self, study: str) -> Values:
+        """Return what is noted of how an experiment was made."""
+        return read_plan(self.out / study)[1]
 
     def units(self, study: str) -> list[Unit]:
-        """Return the units of work that the results of an experiment rest on, done or not."""
-        if study not in self._units:
-            plan, _ = read_plan(self.out / study)
-            self._units[study] = find_study(study).units(plan, self.ledger(study))
-        return self._units[study]
-
-    def shown(self, study: str) -> list[Unit]:
-        """Return the units of work whose results the tables of an experiment show."""
-        if study not in self._shown:
-            plan, about = read_plan(self.out / study)
-            records = [
-                (name, each) for name in about["tables"] for each in self.records(study, name)
-            ]
-            made = find_study(study)
-            self._shown[study] = units_shown(made, plan, self.ledger(study), records)
-        return self._shown[study]
+        """Return the finished units of work that the results of an experiment rest on."""
+        units = find_study(study).units(self.plan(study), self.ledger)
+        return [unit for unit in units if unit in self.ledger]
 
     def records(self, study: str, table: str) -> list[Values]:
         """Return the records of a table; none if it was not made."""
         if (study, table) not in self._tables:
             path = self.out / study / f"{table}.csv"
-            lines = read_csv(path) if self.is_made(study) and path.exists() else []
-            self._tables[study, table] = [
-                {key: parsed(text) for key, text in line.items()} for line in lines
-            ]
+            self._tables[study, table] = read_csv(path) if path.exists() else []
         return self._tables[study, table]
 
     def find(self, where: Values) -> list[Values]:
-        """Return the records that have given entries.
-
-        Parameters
-        ----------
-        where : dict
-            ``study`` and ``table``, and entries of its records.
-        """
+        """Return the records that have given entries; ``study`` and ``table`` say where."""
         asked = {key: value for key, value in where.items() if key not in PLACE}
         return [
             record
@@ -97,16 +58,24 @@ class Recorded:
         ]
 
 
+def read_csv(path: Path) -> list[Values]:
+    """Read the records of a table, as `Table.to_csv` writes them."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return [{key: parsed(text) for key, text in line.items()} for line in csv.DictReader(file)]
+
+
 def parsed(text: str) -> Any:
-    """Return an entry of a CSV file as the number or truth value that it was, else as text.
+    """Return an entry of a CSV file as the number, truth value, setting or text that it was.
 
     Examples
     --------
-    >>> [parsed(text) for text in ("1.5", "", "True", "hja-union")]
-    [1.5, None, True, 'hja-union']
+    >>> [parsed(text) for text in ("1.5", "", "True", "{'alpha': 0.1}", "hja-union")]
+    [1.5, None, True, {'alpha': 0.1}, 'hja-union']
     """
     if text in ("", "True", "False"):
         return {"": None, "True": True, "False": False}[text]
+    if text.startswith("{"):
+        return ast.literal_eval(text)
     try:
         return float(text)
     except ValueError:

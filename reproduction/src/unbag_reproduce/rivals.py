@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from unbag.estimators import LSBCMM, SIM, MIMLFast
-from unbag.model_selection.methods import METHODS, Method, grid, levels, penalised_bound
+from unbag.paper import LSBCMM, SIM, MIMLFast
 from unbag.pipeline import bag_pipeline
 
 from .comparison import Comparison, fit_and_measure
 from .data import load_fold
+from .methods import METHODS, Method, grid, levels, penalised_bound
 from .nested import DICTIONARY
-from .unit import Unit, Values
+from .unit import Unit, Values, task
 from .widening import ALPHAS, CONTEXTS, WIDTHS
 
 #: Contexts and widths to begin with.
@@ -25,39 +25,18 @@ FIRST_WIDTHS = [0.25, 0.5, 1.0]
 
 def with_context_and_kernel(
     kind: Callable[..., Any],
-    random_state: int,
     context: float,
     width: float | None = None,
     kernel_scaling: str | None = None,
     **setting: Any,
 ) -> Any:
-    """Build a rival behind a bag's mean and a kernel.
+    """Build a rival behind a bag's mean and, with a width, a kernel.
 
-    Parameters
-    ----------
-    kind : callable
-        Takes `random_state` and the other entries of a setting.
-    random_state : int
-    context : float
-        Weight of the bag's mean.
-    width : float, optional
-        Of the kernel; by default there is none.
-    kernel_scaling : str, optional
-        How the rival scales the whitened columns of the kernel: a penalty wants them as they are,
-        steps of a fixed size may not.
-    **setting
-        The rival's own.
+    A penalty wants whitened columns as they are, steps of a fixed size may not: so how these are
+    scaled is a setting.
     """
-    model = bag_pipeline(
-        kind(random_state=random_state, **setting), context=context, kernel=width,
-        dictionary=DICTIONARY, random_state=random_state,
-    )  # fmt: skip
+    model = bag_pipeline(kind(**setting), context=context, kernel=width, dictionary=DICTIONARY)
     return model if width is None else model.set_params(model__scaling=kernel_scaling)
-
-
-def bound(random_state: int, **setting: Any) -> Any:
-    """Build our own model's bound, which draws nothing at random."""
-    return penalised_bound(max_iter=60, **setting)
 
 
 def rival(
@@ -68,18 +47,7 @@ def rival(
     kernel_contexts: Sequence[float] = FIRST_CONTEXTS,
     widths: Sequence[float] = FIRST_WIDTHS,
 ) -> Method:
-    """Return a method whose settings are all contexts and widths with all of its own.
-
-    Parameters
-    ----------
-    method : str
-        One of `METHODS`, whose title it has.
-    kind : callable
-    linear, kernel : list of dict
-        Its own settings, without a kernel and with one. In a first look, the first of each.
-    kernel_contexts, widths : sequence of float
-        The contexts that are tried with a kernel, and its widths.
-    """
+    """Return a method whose settings are all contexts and widths with all of its own."""
     without = [{"context": context, **own} for context in FIRST_CONTEXTS for own in linear]
     within = [
         {"context": context, "width": width, **own}
@@ -105,14 +73,15 @@ BOUND_ALPHAS = [0.01, 0.1, 1.0, 10.0]
 IN_CONTEXT_AND_KERNEL = {"context": CONTEXTS, "width": WIDTHS}
 
 
-def fold(unit: Unit) -> dict[str, float]:
+@task
+def fit_rival(unit: Unit) -> dict[str, float]:
     """Fit a rival to the training bags of a fold, and measure on its test bags."""
     rival = RIVALS.methods[unit.method].model(unit.setting, unit.seed)
     return fit_and_measure(rival, *load_fold(unit))
 
 
 RIVALS = Comparison(
-    fold,
+    fit_rival,
     {
         "sim": rival(
             "sim",
@@ -140,7 +109,12 @@ RIVALS = Comparison(
             kernel_contexts=[0.0, 1.0],
             widths=[0.5, 1.0],
         ),
-        "slr": rival("slr", bound, grid(alpha=[*BOUND_ALPHAS, 100.0]), grid(alpha=BOUND_ALPHAS)),
+        "slr": rival(
+            "slr",
+            partial(penalised_bound, max_iter=60),
+            grid(alpha=[*BOUND_ALPHAS, 100.0]),
+            grid(alpha=BOUND_ALPHAS),
+        ),
     },
     tuned_by=("inductive_accuracy",),
     racing=True,

@@ -1,35 +1,52 @@
-"""Tables of results beside the published ones."""
+"""Tables of results next to the published ones: for people as Markdown, for machines as CSV."""
 
-import csv
-from collections.abc import Callable, Iterable
-from functools import partial
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
-from unbag.model_selection import tables
-from unbag.model_selection.tables import Table, with_deviation
+from unbag._files import make_folder, write_text
+from unbag.compare import Table
 
 from .unit import Values
 
+#: What pages call the data sets of the paper that are here.
+DATA = {
+    "hja-union": "HJA", "msrcv2": "MSRC v2", "letter-carroll": "Carroll", "letter-frost": "Frost",
+}  # fmt: skip
+KEY = re.compile(rf"(?<![\w/`-])(?:{'|'.join(DATA)})(?![\w/`-])")
+#: The file next to tables that says how they were made.
+ABOUT = "about.json"
+#: A figure within so many points of the paper's is reproduced.
+NEAR = 1.5
 #: Corrected p-values that are close to the level of 0.05, on either side.
 EDGE = (0.01, 0.1)
 
 
-def read_csv(path: Path) -> list[dict[str, str]]:
-    """Read the records of a table, as `Table.to_csv` writes them."""
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def as_word(value: Any) -> str:
-    """Write an entry of a record as a word of the command line: whole numbers without a point.
+def in_names(text: str) -> str:
+    """Put the names of data sets in the place of the keys by which commands know them.
 
     Examples
     --------
-    >>> as_word(50.0), as_word(0.1), as_word("MLR")
-    ('50', '0.1', 'MLR')
+    >>> in_names("msrcv2, MLR 54.6 (`--data msrcv2`)")
+    'MSRC v2, MLR 54.6 (`--data msrcv2`)'
     """
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return KEY.sub(lambda found: DATA[found[0]], text)
+
+
+def markdown_table(header: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
+    """Write a table in Markdown, all columns to the left.
+
+    Examples
+    --------
+    >>> print(markdown_table(["", "HJA"], [["MLR", 70.7]]))
+    |  | HJA |
+    |---|---|
+    | MLR | 70.7 |
+    """
+    lines = [header, *rows]
+    text = [f"| {' | '.join(map(str, line))} |" for line in lines]
+    return "\n".join([text[0], "|" + "---|" * len(header), *text[1:]])
 
 
 def difference(ours: float | None, published: float | None) -> float | None:
@@ -38,7 +55,7 @@ def difference(ours: float | None, published: float | None) -> float | None:
 
 
 def beside(ours: float | None, published: float | None, **between: float | None) -> Values:
-    """Return the entries of a record that set our figure beside the published one.
+    """Return the entries of a record that compare our figure with the published one.
 
     Examples
     --------
@@ -50,67 +67,28 @@ def beside(ours: float | None, published: float | None, **between: float | None)
     }  # fmt: skip
 
 
-def draw_note(records: Iterable[Values], row: str = "method") -> list[str]:
-    """Say how far the means of single draws lie apart, where data were drawn several times.
-
-    Examples
-    --------
-    >>> draw_note([{"data": "letter-frost", "method": "MLR", "draw_std": 1.23}])
-    ['Deviation of the means of single draws, in points: letter-frost, MLR 1.2.']
-
-    Where a row has several measures, each has its figure.
-
-    >>> of_row = {"data": "letter-frost", "method": "MLR"}
-    >>> draw_note([{**of_row, "draw_std": 1.23}, {**of_row, "draw_std": 0.5}])
-    ['Deviation of the means of single draws, in points, measures in the order of the table:
-    letter-frost, MLR 1.2/0.5.']
-    """
-    listed: dict[str, dict[str, list[str]]] = {}
-    for record in records:
-        if record.get("draw_std") is not None:
-            of_data = listed.setdefault(record["data"], {})
-            of_data.setdefault(record[row], []).append(f"{record['draw_std']:.1f}")
-    if not listed:
-        return []
-    several = any(len(figures) > 1 for rows in listed.values() for figures in rows.values())
-    text = "; ".join(
-        f"{name}, " + ", ".join(f"{each} {'/'.join(figures)}" for each, figures in rows.items())
-        for name, rows in listed.items()
-    )
-    by_measure = ", measures in the order of the table" if several else ""
-    return [f"Deviation of the means of single draws, in points{by_measure}: {text}."]
-
-
 def cell(
-    ours: float,
-    std: float | None = None,
-    published: float | None = None,
-    bold: bool = False,
-    published_std: float | None = None,
+    ours: float, std: float | None = None, published: float | None = None, bold: bool = False
 ) -> str:
-    """Write a figure as Markdown: ours, and in brackets the published one and the difference.
+    """Write a figure as Markdown: ours, and in brackets the published one.
 
     Examples
     --------
     >>> cell(70.7, 3.5, 72.3, bold=True)
-    '**70.7 ± 3.5** (72.3, -1.6)'
-    >>> cell(70.7, 3.5, 72.3, published_std=3.8)
-    '70.7 ± 3.5 (72.3 ± 3.8, -1.6)'
+    '**70.7 ± 3.5** (72.3)'
     >>> cell(70.7)
     '70.7'
     """
-    text = with_deviation(ours, std, bold)
-    if published is None:
-        return text
-    return f"{text} ({with_deviation(published, published_std)}, {ours - published:+.1f})"
+    text = f"{ours:.1f}" if std is None else f"{ours:.1f} ± {std:.1f}"
+    text = f"**{text}**" if bold else text
+    return text if published is None else f"{text} ({published:.1f})"
 
 
 def record_cell(record: Values) -> str:
     """Write the cell of a record: what it has of ``std``, ``published`` and ``bold``."""
     return cell(
-        record["ours"], record.get("std"), record.get("published"), record.get("bold", False),
-        record.get("published_std"),
-    )  # fmt: skip
+        record["ours"], record.get("std"), record.get("published"), record.get("bold", False)
+    )
 
 
 def judged_cell(record: Values) -> str:
@@ -133,5 +111,45 @@ def near_the_edge(record: Values) -> str:
     return f"p = {p_value:.2g}" if is_near else ""
 
 
-#: As `unbag.model_selection.tables.comparison_table`, with the published figures in the cells.
-comparison_table: Callable[..., Table] = partial(tables.comparison_table, write=record_cell)
+def comparison_table(
+    name: str,
+    title: str,
+    records: list[Values],
+    notes: list[str],
+    *,
+    row: str | Callable[[Values], str],
+    column: str | Callable[[Values], str],
+    write: Callable[[Values], str] = record_cell,
+) -> Table:
+    """Arrange records, one per figure, as a table.
+
+    The entries `row` and `column` of a record, or functions of it, say where it belongs; `write`
+    returns the text of its cell. Columns and rows come in the order of their first records.
+
+    Examples
+    --------
+    >>> records = [{"data": "hja", "method": "SIM", "ours": 61.2, "std": 3.5}]
+    >>> comparison_table("t", "Accuracy", records, [], row="method", column="data").body
+    [['SIM', '61.2 ± 3.5']]
+    """
+    columns: dict[str, None] = {}
+    cells: dict[str, dict[str, str]] = {}
+    for record in records:
+        here, there = (key(record) if callable(key) else record[key] for key in (row, column))
+        columns[there] = None
+        cells.setdefault(here, {})[there] = write(record)
+    body = [
+        [in_names(here), *(each.get(there, "") for there in columns)]
+        for here, each in cells.items()
+    ]
+    header = ["", *map(in_names, columns)]
+    return Table(name, title, header, body, records, [in_names(note) for note in notes if note])
+
+
+def write_tables(tables: Iterable[Table], folder: Path, about: Values) -> None:
+    """Write tables as Markdown and CSV to a folder, and `about`, how they were made, as JSON."""
+    make_folder(folder)
+    for table in tables:
+        write_text(folder / f"{table.name}.md", table.to_markdown())
+        write_text(folder / f"{table.name}.csv", table.to_csv())
+    write_text(folder / ABOUT, json.dumps(about, indent=2) + "\n")

@@ -6,18 +6,17 @@ Every fit runs alone, on one thread, with all kernels compiled beforehand.
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from time import thread_time
 from typing import Any
 
 import numpy as np
 
 from unbag.bags import Bags
-from unbag.estimators import ORLogisticRegression
-from unbag.fitting import Scaling, UncertifiedWarning
+from unbag.fitting.scaling import Scaling
 from unbag.model_selection import inductive_accuracy
-from unbag.model_selection.methods import published_model
-from unbag.model_selection.tables import Table
+from unbag.paper import MLR, UncertifiedWarning
+from unbag.paper.fast import RUNNERS as PUBLISHED_KERNELS
 from unbag.pipeline import BagPipeline, kernel_pipeline
 from unbag.union import infer
 from unbag.union.dispatch import METHODS as KERNELS
@@ -25,9 +24,10 @@ from unbag.union.dispatch import METHODS as KERNELS
 from .data import load_fold
 from .figures import Figure, curve_figure
 from .ledger import Results
+from .methods import seeded
 from .plan import Plan
-from .tables import beside, comparison_table, record_cell
-from .unit import Unit, Values
+from .tables import Table, beside, comparison_table, record_cell
+from .unit import Unit, Values, task
 
 #: A curve: its data set and its name, to a `summary` for each of its points.
 Curves = dict[tuple[str, str], list[Values]]
@@ -41,44 +41,39 @@ SHORTCUT_DATA = ("hja", "hja-union", "msrcv2", "letter-carroll", "letter-frost")
 
 
 def kernel_model(
-    random_state: int, n_components: float, n_iterations: int, scaling: Scaling, **setting: Any
+    n_components: float, n_iterations: int, scaling: Scaling, **setting: Any
 ) -> BagPipeline:
     """Build the kernel version of the paper's model, on a share of the instances."""
     return kernel_pipeline(
-        ORLogisticRegression(
-            0.0, solver="em", max_iter=n_iterations, tol=0.0, scaling=scaling, **setting
-        ),
-        scale=1.0, n_components=n_components, whiten=False, random_state=random_state,
-    )  # fmt: skip
+        MLR(n_iterations, scaling=scaling, **setting),
+        scale=1.0,
+        n_components=n_components,
+        whiten=False,
+    )
 
 
 MODELS: dict[str, Callable[..., Any]] = {
-    "em": published_model,
+    "em": MLR,
     # Each iteration on a new sample of the bags.
-    "stochastic": partial(ORLogisticRegression, 0.0, solver="stochastic", max_iter=50),
+    "stochastic": MLR,
     "kernel": kernel_model,
 }
 
 
 @cache
 def warm_up() -> None:
-    """Compile every kernel, or load it, once in a process: that is no part of a fit's time."""
+    """Compile every kernel, or load it, once in a process: that does not count as time of a fit."""
     bags = Bags([[0.0], [1.0], [2.0]], offsets=[0, 2, 3])
     y = np.array([[1, 1], [0, 1]])
     for method in ("auto", *KERNELS):
         infer(np.zeros((3, 2)), bags.offsets, y, method=method, n_jobs=1)
-    published_model(0, n_jobs=1).fit(bags, y)
+    for inference in ("auto", *PUBLISHED_KERNELS):
+        MODELS["em"](n_jobs=1, inference=inference).fit(bags, y)
 
 
 @contextmanager
 def counted_warnings() -> Iterator[dict[str, int]]:
     """Keep warnings back, and count them.
-
-    Yields
-    ------
-    dict of str to int
-        Filled at the end: ``uncertified``, the E-steps in which a bag could not be certified,
-        and ``other_warnings``.
 
     Examples
     --------
@@ -97,16 +92,11 @@ def counted_warnings() -> Iterator[dict[str, int]]:
     )
 
 
-def timed_fold(unit: Unit) -> dict[str, float]:
-    """Fit to the training bags of one fold, one thread, and measure on its test bags.
-
-    Returns
-    -------
-    dict of str to float
-        ``inductive_accuracy`` in percent, CPU ``seconds`` of the fit, and `counted_warnings`.
-    """
+@task
+def fit_timed(unit: Unit) -> dict[str, float]:
+    """Fit to the training bags of one fold, one thread, and measure on its test bags."""
     train, y_train, test, _ = load_fold(unit)
-    estimator = MODELS[unit.method](random_state=unit.seed, n_jobs=1, **unit.setting)
+    estimator = seeded(MODELS[unit.method](n_jobs=1, **unit.setting), unit.seed)
     warm_up()
     with counted_warnings() as counts:
         # Not the clock on the wall: other work on the machine must not count.
@@ -122,32 +112,12 @@ def point_units(
     name: str,
     model: str,
     setting: Values,
-    draws: Sequence[int] | None = None,
-    folds: Sequence[int] | None = None,
+    n_draws: int | None = None,
+    n_folds: int | None = None,
 ) -> list[list[Unit]]:
-    """Return the fits of a point of a curve: for each draw, a list over folds.
-
-    Parameters
-    ----------
-    plan : Plan
-    name : str
-        The data set.
-    model : str
-        One of `MODELS`.
-    setting : dict
-    draws, folds : sequences of int, optional
-        By default all that are planned.
-    """
-    return [
-        [
-            Unit(
-                timed_fold, name, draw, model, setting, fold=fold, n_folds=plan.n_folds,
-                seed=plan.seed,
-            )
-            for fold in (range(plan.n_folds) if folds is None else folds)
-        ]
-        for draw in (plan.draws(name) if draws is None else draws)
-    ]  # fmt: skip
+    """Return the fits of a point of a curve, of the first draws and folds: by draw, then fold."""
+    by_fold = plan.units(fit_timed, name, model, setting)[:n_folds]
+    return [list(fits) for fits in zip(*by_fold, strict=True)][:n_draws]
 
 
 def settings(parameter: str, percent: int) -> dict[str, Values]:
@@ -160,15 +130,15 @@ def settings(parameter: str, percent: int) -> dict[str, Values]:
 
 def curve_units(plan: Plan, model: str, parameter: str, percents: Sequence[int]) -> list[Unit]:
     """List the fits of a shortcut for each data set: all shares before the next fold."""
-    return [
+    units = [
         unit
-        for fold in range(plan.n_folds)
         for name in plan.data
-        for draw in plan.draws(name)
         for percent in percents
         for setting in settings(parameter, percent).values()
-        for (unit,) in point_units(plan, name, model, setting, [draw], [fold])
+        for fits in point_units(plan, name, model, setting)
+        for unit in fits
     ]
+    return sorted(units, key=lambda unit: unit.fold)
 
 
 def curves_of(
@@ -188,24 +158,10 @@ def curves_of(
 def summary(results: Results, units: list[list[Unit]]) -> Values:
     """Summarise the results of a point of a curve.
 
-    Parameters
-    ----------
-    results : Ledger or other mapping of Unit to dict
-        What `timed_fold` returned.
-    units : list of list of Unit
-        For each draw, a list over folds.
-
-    Returns
-    -------
-    dict of str to float
-        ``accuracy``, mean over all; ``std``, over folds, None for one fold; ``seconds``, the
-        median, as what other work on the machine adds is one-sided; ``uncertified`` and
-        ``other_warnings``, sums.
-
     Examples
     --------
     >>> found = {"inductive_accuracy": 70.0, "seconds": 2.0, "uncertified": 0, "other_warnings": 1}
-    >>> first, second = Unit(timed_fold, fold=0), Unit(timed_fold, fold=1)
+    >>> first, second = Unit(fit_timed, fold=0), Unit(fit_timed, fold=1)
     >>> results = {first: found, second: {**found, "inductive_accuracy": 72.0}}
     >>> point = summary(results, [[first, second]])
     >>> point["accuracy"], round(point["std"], 3), point["seconds"], point["other_warnings"]
@@ -233,20 +189,7 @@ def curve_table(
     notes: list[str],
     published: Published = lambda *_: None,
 ) -> Table:
-    """Make a table of curves, one row each.
-
-    Parameters
-    ----------
-    name, title : str
-    quantity : str
-        The entry of a point to show, such as "accuracy" or "seconds".
-    curves : dict of (str, str) to list of dict
-        Data set and line to a `summary` for each of `percents`.
-    percents : sequence of int
-    notes : list of str
-    published : callable
-        ``published(data, line, percent)`` returns the published figure, or None.
-    """
+    """Make a table of curves, one row each."""
     records = [
         {
             "data": data, "line": line, "percent": percent, "measure": quantity,
@@ -324,15 +267,3 @@ def published_at(figures: Values, name: str) -> Any:
     (3.3, None)
     """
     return figures.get(name, figures.get("hja") if name == "hja-union" else None)
-
-
-def warning_counts(curves: Curves) -> str:
-    """Return how many warnings fits gave, for the foot of a table."""
-    uncertified, others = (
-        sum(point[count] for points in curves.values() for point in points)
-        for count in ("uncertified", "other_warnings")
-    )
-    return (
-        f"E-steps in which a bag could not be certified: {uncertified}; other warnings of fits "
-        f"(such as of label sets that cannot be): {others}."
-    )

@@ -1,26 +1,38 @@
 """The smallest piece of work, such as one method with one setting on one fold."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from typing import Any
 
-from unbag.model_selection.ledger import Values, Work, key_of
-
+#: Plain values by name: the result of a unit of work, a setting, or a record of a table.
+Values = dict[str, Any]
 #: A number that a unit does not have.
 NONE = -1
 #: Keys by what they are made of: a page asks for those of the same units hundreds of times.
 KNOWN_KEYS: dict[tuple[object, ...], str] = {}
+#: What can be done, by the name that ledgers have for it: that of the function.
+TASKS: dict[str, Callable[["Unit"], Values]] = {}
+
+
+def task(function: Callable[["Unit"], Values]) -> Callable[["Unit"], Values]:
+    """Enter a function of a unit, which returns plain values by name, among the `TASKS`.
+
+    Ledgers know it by its name alone: it may move to another file, and its results are found.
+    """
+    TASKS[function.__name__] = function
+    return function
 
 
 @dataclass(frozen=True)
-class Unit(Work):
-    """What is done, and on what: all that its result depends on, but for the sources.
+class Unit:
+    """A piece of work: all that its result depends on, apart from the code.
 
     Parameters
     ----------
     task : callable
-        A function of this package that takes the unit and returns its result, a dict of plain
-        values.
+        One of the `TASKS`.
     data : str, optional
         A data set, as `unbag_reproduce.data.load` knows it.
     draw : int, optional
@@ -38,10 +50,10 @@ class Unit(Work):
 
     Examples
     --------
-    >>> from unbag_reproduce.comparison import fold
-    >>> unit = Unit(fold, "letter-frost", 0, "sim", {"alpha": 0.1}, fold=3, n_folds=10, seed=0)
-    >>> unit.describe()["task"], unit.describe()["fold"]
-    ('comparison.fold', 3)
+    >>> from unbag_reproduce.comparison import fit_fold
+    >>> unit = Unit(fit_fold, "letter-frost", 0, "sim", {"alpha": 0.1}, fold=3, n_folds=10, seed=0)
+    >>> unit.describe()["task"], unit == Unit.described(unit.describe())
+    ('fit_fold', True)
     """
 
     task: Callable[["Unit"], Values]
@@ -54,6 +66,11 @@ class Unit(Work):
     n_folds: int = NONE
     seed: int = NONE
 
+    @classmethod
+    def described(cls, description: Values) -> "Unit":
+        """Return the unit that `describe` describes so."""
+        return cls(**{**description, "task": TASKS[description["task"]]})
+
     def result(self) -> Values:
         """Do it, and return what the task gives."""
         return self.task(self)
@@ -61,8 +78,10 @@ class Unit(Work):
     def describe(self) -> Values:
         """Return the unit as JSON can hold it, without what is not given."""
         given = {each.name: getattr(self, each.name) for each in fields(self)[1:]}
-        task = f"{self.task.__module__}.{self.task.__qualname__}".removeprefix(f"{__package__}.")
-        return {"task": task, **{k: v for k, v in given.items() if v not in ("", NONE, {})}}
+        return {
+            "task": self.task.__name__,
+            **{name: value for name, value in given.items() if value not in ("", NONE, {})},
+        }
 
     @cached_property
     def key(self) -> str:
@@ -77,3 +96,8 @@ class Unit(Work):
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+
+def key_of(description: Values) -> str:
+    """Return a description of a unit of work as text, whatever the order of its entries."""
+    return json.dumps(description, sort_keys=True)

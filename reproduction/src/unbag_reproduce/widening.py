@@ -2,7 +2,7 @@
 
 A grid that was fixed beforehand may have its best setting at an end, and what lies beyond might be
 better still. So each number of a setting has a *ladder*, a row of values in steps. The settings one
-step up and down from the best are tried, too, and if one of them is better, those next to it.
+step up and down from the best are also tried, and if one of them is better, those next to it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ ALPHAS = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0
 def neighbours(setting: Values, ladders: Ladders) -> list[Values]:
     """Return the settings that differ in one number, by one step of its ladder.
 
-    Numbers that have no ladder stay as they are, and so do entries that are None.
+    Numbers that have no ladder stay as they are, like entries that are None.
 
     Examples
     --------
@@ -50,23 +50,6 @@ def widened(
 ) -> tuple[list[Values], Values | None]:
     """Return settings and those that are to be tried around the best of them; and the best of all.
 
-    Parameters
-    ----------
-    settings : sequence of dict
-        Those to begin with.
-    chosen : dict or None
-        The best of them; None as long as not all have been tried.
-    ladders : dict of str to sequence of float
-    best : callable
-        Takes settings and returns the best of them, the first among equals, or None as long as not
-        all have been tried.
-
-    Returns
-    -------
-    settings : list of dict
-    best : dict or None
-        It has all its neighbours among the settings. None if it is not known yet.
-
     Examples
     --------
     >>> def largest(settings):
@@ -86,7 +69,7 @@ def widened(
 
 
 def at_an_end(setting: Values, ladders: Ladders) -> list[str]:
-    """Return the entries of a setting that lie at an end of their ladder, but for 0: none at all.
+    """Return the entries of a setting that lie at an end of their ladder, except 0.
 
     Examples
     --------

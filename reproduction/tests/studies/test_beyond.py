@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from toys import make_colours
-from unbag_reproduce import Plan, additions, reproduce
+from unbag_reproduce import additions
 from unbag_reproduce.additions import (
     BOTH_WAYS,
     COMMITTEE,
@@ -22,15 +22,16 @@ from unbag_reproduce.additions import (
 from unbag_reproduce.both_ways import GIVEN, both_ways_records
 from unbag_reproduce.ledger import Ledger
 from unbag_reproduce.nested import MODELS, Case, build, is_network
-from unbag_reproduce.rests_on import flat, of_beyond
+from unbag_reproduce.plan import Plan
+from unbag_reproduce.reproduce import reproduce
 from unbag_reproduce.rivals import RIVALS
 from unbag_reproduce.statistics import holm
 from unbag_reproduce.studies import beyond
-from unbag_reproduce.studies.beyond import best_published, standing_note
+from unbag_reproduce.studies.beyond import OF_BAGS, best_published
 from unbag_reproduce.widening import neighbours
 
 
-def test_the_likeliest_held_out_labels_choose():
+def test_the_most_likely_held_out_labels_choose():
     ledger, variant = {}, VARIANTS[OURS]
     case = Case(Plan(("letter-frost",)), "letter-frost", 0, 4)
     for place, setting in enumerate(variant.settings):
@@ -51,7 +52,7 @@ def test_the_likeliest_held_out_labels_choose():
 
 
 def test_what_chose_a_setting_stays_on_the_list():
-    """Else the time that it took would not be counted, and nothing would do it anew."""
+    """Else the time that it took would not be counted, and nothing would do it again."""
     ledger, variant = {}, VARIANTS[OURS]
     case = Case(Plan(("letter-frost",)), "letter-frost", 0, 4)
     trials = []
@@ -96,23 +97,6 @@ def test_best_published_figures():
     assert best_published("digits", "slr") is None
 
 
-def test_where_the_network_stands_is_read_from_the_rows():
-    """Above 79.5, the best published figure with all labels told, or only above other rows."""
-    told = "the same, told instance labels"
-    means = {
-        (OURS, "letter-carroll"): 75.0, (NETWORK, "letter-carroll"): 81.0,
-        (told, "letter-carroll"): 90.0, (OURS, "letter-frost"): 79.0,
-        (NETWORK, "letter-frost"): 78.0,
-    }  # fmt: skip
-    (note,) = standing_note(means)
-    assert "is told no instance label on letter-carroll; and" in note
-    assert note.endswith("every instance's label on letter-carroll.")
-    (note,) = standing_note({**means, (NETWORK, "letter-carroll"): 74.0})
-    assert "no instance label on no data set;" in note
-    assert note.endswith("on no data set.")
-    assert standing_note({(OURS, "letter-frost"): 79.0}) == []
-
-
 def networks_in(units):
     return [unit for unit in units if is_network(unit.method)]
 
@@ -133,41 +117,38 @@ def small(monkeypatch):
 def test_end_to_end(tmp_path, monkeypatch):
     small(monkeypatch)
     results = reproduce("beyond", ["letter-frost"], level="quick", out=tmp_path)
-    accuracy, both_ways, bags, network_bags, committee_bags, rivals, losses, _ = results
+    accuracy, both_ways, bags, rivals, losses, _ = results
     assert [row[0] for row in accuracy.body] == ROWS
     assert [row[0] for row in losses.body] == list(LOSSES)
     assert [(each["measure"], each["variant"]) for each in both_ways.records][:3] == [
         (GIVEN, row) for row in BOTH_WAYS
     ]
     assert all(0 <= each["ours"] <= 100 for each in both_ways.records)
-    for table in (bags, network_bags, committee_bags):
-        assert {record["verdict"] for record in table.records} <= {"better", "worse", "tied"}
+    assert {record["verdict"] for record in bags.records} <= {"better", "worse", "tied"}
+    assert list(dict.fromkeys(record["variant"] for record in bags.records)) == list(OF_BAGS)
     assert [row[0] for row in rivals.body] == [
         *(rival.title for rival in RIVALS.methods.values()), OURS, NETWORK, COMMITTEE,
     ]  # fmt: skip
-    assert "Networks were trained on" in accuracy.notes[2]
+    assert "Networks were trained on" in accuracy.notes[1]
     family = [
         record
-        for table in (bags, network_bags, committee_bags, rivals, losses)
+        for table in (bags, rivals, losses)
         for record in table.records
         if record["p_value"] is not None
     ]
     assert len(family) == 3 * 5 + 3 + 2 * (len(LOSSES) - 1)
-    assert all(f"over all {len(family)} tests" in table.notes[0] for table in results[2:-1])
     np.testing.assert_allclose(
         [record["p_holm"] for record in family], holm([record["p_value"] for record in family])
     )
-    assert (tmp_path / "beyond" / "beyond.svg").exists()
-    plan, ledger = Plan(("letter-frost",), "quick"), Ledger(tmp_path, "beyond")
+    assert (tmp_path / "beyond" / "beyond.png").exists()
+    plan, ledger = Plan(("letter-frost",), "quick"), Ledger(tmp_path)
     fitted = networks_in(beyond.units(plan, ledger))
     assert {unit.method for unit in fitted} == set(filter(is_network, MODELS))
     assert all(ledger[unit]["device"] for unit in fitted)
-    # The committee is fitted once for all tables; what a row rests on can be done anew.
-    rows = {row: both_ways_units(plan, ledger, "letter-frost", row) for row in BOTH_WAYS}
-    assert rows[COMMITTEE] == row_units(plan, ledger, "letter-frost", COMMITTEE)
-    for row, units in rows.items():
-        record = {"data": "letter-frost", "variant": row}
-        assert of_beyond(plan, ledger, "beyond-both-ways", record) == flat(units)
+    # The committee is fitted once for all tables.
+    assert both_ways_units(plan, ledger, "letter-frost", COMMITTEE) == row_units(
+        plan, ledger, "letter-frost", COMMITTEE
+    )
     # Whoever has no torch is shown what others have fitted.
     monkeypatch.setattr(additions, "find_spec", lambda name: None)
     assert networks_in(beyond.units(plan, ledger)) == fitted
@@ -179,33 +160,24 @@ def test_without_torch_a_line_says_what_is_left_out(tmp_path, monkeypatch):
     accuracy, both_ways, _, rivals, _ = reproduce(
         "beyond", ["letter-frost"], level="quick", out=tmp_path
     )
-    assert both_ways.notes[-1] == f"Not made, and so left out: {NETWORK}; {COMMITTEE}."
+    assert {record["variant"] for record in both_ways.records} == {OURS}
     assert rivals.body[-1][0] == OURS
     rows = [row[0] for row in accuracy.body]
     left_out = {row for row, variant in VARIANTS.items() if is_network(variant.model)}
     assert set(ROWS) - set(rows) == {*left_out, *(row for row in TOLD if TOLD[row][0] == NETWORK)}
     note = accuracy.notes[-1]
-    assert note.startswith(
-        "Not fitted: networks need PyTorch (`pip install 'unbag[torch]'`): network"
-    )
+    assert note.startswith("Networks need PyTorch and a GPU, and are left out: network")
     assert all(row in note for row in (*left_out, *LOSSES))
 
 
 @pytest.mark.torch
 @pytest.mark.parametrize("device", ["CPU", "NVIDIA H200"])
 def test_networks_are_fitted_where_that_does_not_take_days(device, monkeypatch):
-    """On a GPU, in a first look, or where they are asked for; but those that are done are shown."""
+    """On a GPU, or in a first look."""
     monkeypatch.setattr("unbag_reproduce.networks.device_name", lambda: device)
-    has_gpu = device != "CPU"
-    data = ("letter-frost",)
-    for networks, level, are_fitted in (
-        (None, "standard", has_gpu), (None, "quick", True), (True, "standard", True),
-        (False, "standard", False), (False, "quick", False),
-    ):  # fmt: skip
-        plan = Plan(data, level, networks=networks)
-        assert bool(networks_in(beyond.units(plan, {}))) == are_fitted, plan
-    # What is fitted already is shown, and such plans are the same.
-    assert Plan(data, networks=False) == Plan(data, networks=True)
+    for level, are_fitted in (("standard", device != "CPU"), ("quick", True)):
+        units = beyond.units(Plan(("letter-frost",), level), {})
+        assert bool(networks_in(units)) == are_fitted
 
 
 @pytest.mark.torch
@@ -243,30 +215,12 @@ def test_calibration_errors_are_over_the_bins_of_all_fits():
 def test_every_network_learns_by_its_own_loss(model):
     bags, y = make_colours(np.random.default_rng(0), 40)
     network = MODELS[model](
-        0, hidden=(16, 16), n_members=2, max_iter=150, learning_rate=0.01, device="cpu"
-    )
+        hidden=(16, 16), n_members=2, max_iter=150, learning_rate=0.01, device="cpu",
+        random_state=0,
+    )  # fmt: skip
     network.fit(bags, y)
     assert (network.annotate(bags, y) == bags.instance_labels).mean() > 0.95
     likelihood = network.log_likelihood(bags, y)
     assert likelihood.shape == (len(bags),)
     assert (likelihood <= 0).all()
     assert likelihood.mean() > network.log_likelihood(bags, 1 - y).mean()
-
-
-@pytest.mark.torch
-def test_attention_pools_by_its_softmax_over_the_bag():
-    import torch
-
-    from unbag_reproduce.networks import attention_loss
-
-    logits = torch.tensor([[1.0, 0.0], [3.0, float(torch.tensor(3.0).log())], [5.0, 1.0]])
-    pooled = torch.tensor([[0.25 * 1.0 + 0.75 * 3.0], [5.0]])
-    targets = torch.tensor([[1], [0]])
-    losses = attention_loss(logits, torch.tensor([0, 2, 3]), targets, reduction="none")
-    expected = torch.nn.functional.softplus(torch.where(targets == 1, -pooled, pooled))[:, 0]
-    torch.testing.assert_close(losses, expected)
-    weight = torch.tensor([3.0, 1.0])
-    mean = attention_loss(logits, torch.tensor([0, 2, 3]), targets, weight=weight)
-    torch.testing.assert_close(mean, (0.75 * expected[0] + 0.25 * expected[1]))
-    with pytest.raises(ValueError, match="not support a background"):
-        attention_loss(logits, torch.tensor([0, 2, 3]), targets, background=True)

@@ -1,10 +1,13 @@
 import numpy as np
 import pytest
 
-from unbag import MIMLNN, Bags
-from unbag_reproduce import Unit, fit_and_measure, load_fold, reproduce
+from unbag import Bags
+from unbag.paper import MIMLNN
+from unbag_reproduce.comparison import fit_and_measure
+from unbag_reproduce.data import load_fold
 from unbag_reproduce.studies import distances
 from unbag_reproduce.studies.distances import hausdorff
+from unbag_reproduce.unit import Unit
 
 
 @pytest.mark.parametrize("kind", distances.DISTANCES)
@@ -23,14 +26,8 @@ def test_distances_are_those_of_the_definition(rng, kind):
 def test_the_authors_distance_gives_the_figures_of_the_estimator():
     setting = {"scaling": "minmax", "bias": False, "alpha": 1.0}
     unit = Unit(
-        distances.fold, "letter-frost", 0, "max", setting, fold=0, n_folds=10, seed=0
+        distances.fit_distances, "letter-frost", 0, "max", setting, fold=0, n_folds=10, seed=0
     )  # fmt: skip
     known = fit_and_measure(MIMLNN(1.0, alpha=1.0, random_state=0), *load_fold(unit))
-    for measure, value in distances.fold(unit).items():
+    for measure, value in distances.fit_distances(unit).items():
         assert value == pytest.approx(known[measure])
-
-
-def test_end_to_end(tmp_path):
-    (table,) = reproduce("distances", ["letter-frost"], level="quick", out=tmp_path)
-    assert {each["method"] for each in table.records} == set(distances.DISTANCES.values())
-    assert not any(each["bold"] for each in table.records)

@@ -2,8 +2,6 @@ import numpy as np
 import pytest
 
 from oracle import enumerate_bag
-from unbag.model_selection.work import do
-from unbag_reproduce import Plan, Unit, reproduce
 from unbag_reproduce.studies import stability
 from unbag_reproduce.studies.stability import (
     KERNELS,
@@ -12,6 +10,7 @@ from unbag_reproduce.studies.stability import (
     draw_priors,
     enumerated_posterior,
 )
+from unbag_reproduce.unit import Unit
 
 
 @pytest.mark.parametrize(
@@ -79,24 +78,3 @@ def test_a_wrong_answer_without_a_flag_is_noticed(monkeypatch):
     result = answers(3.0, 2, 3, n_bags=4)
     assert result["chain silent"] == 25.0
     assert result["forward silent"] == 0
-
-
-def test_end_to_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(stability, "SHAPES", ((3, 3, "enumeration"), (5, 6, "chain")))
-    monkeypatch.setitem(stability.SCALES, "quick", (1.0, 50.0))
-    monkeypatch.setitem(stability.N_BAGS, "quick", (40, 10))
-    errors, flags, figure = reproduce("stability", level="quick", out=tmp_path)
-    assert [row[0] for row in errors.body] == [
-        "3 labels, 3 instances, scale 1",
-        "3 labels, 3 instances, scale 50",
-        "5 labels, 6 instances, scale 1",
-        "5 labels, 6 instances, scale 50",
-    ]
-    reference = errors.header.index("chain")
-    assert [row[reference] == "reference" for row in errors.body] == [False, False, True, True]
-    assert "Wrong but not flagged: 0 % at most" in flags.notes[0]
-    assert len(errors.records) == 2 * len(KERNELS) + 2 * (len(KERNELS) - 1)
-    assert (tmp_path / "stability" / f"{figure.name}.svg").exists()
-    plan = Plan((), "quick")
-    again = {unit: do(unit) for unit in stability.units(plan)}
-    assert stability.present(plan, again)[0].to_csv() == errors.to_csv()

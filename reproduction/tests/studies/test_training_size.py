@@ -2,18 +2,17 @@ import numpy as np
 import pytest
 
 from toys import make_colours
-from unbag.model_selection.work import do
-from unbag_reproduce import Plan, Unit, reproduce
+from unbag_reproduce.plan import Plan
 from unbag_reproduce.studies import training_size
 from unbag_reproduce.studies.training_size import (
     PERCENTS,
     fit_share,
-    last_not_above,
     published_reading,
     random_split,
     readings,
     share_needed,
 )
+from unbag_reproduce.unit import Unit
 
 
 @pytest.mark.parametrize(
@@ -44,11 +43,6 @@ def test_share_needed_lies_on_the_curve():
     assert share_needed([1, 10, 100], [10.0, 30.0, 20.0], 20.0) == pytest.approx(10**0.5)
 
 
-def test_last_not_above():
-    assert last_not_above([1, 2, 5], [1.0, 9.0, 3.0], [2.0, 2.0, 3.0]) == 5
-    assert last_not_above([1, 2, 5], [3.0, 9.0, 4.0], [2.0, 2.0, 3.0]) == 0
-
-
 def test_readings_of_curves_made_by_hand():
     # MLR gains 10 points with each share, SIM ends where MLR is at 10 %, LSB-CMM above all of it.
     rising = [10.0 * (1 + place) for place in range(len(PERCENTS))]
@@ -62,13 +56,10 @@ def test_readings_of_curves_made_by_hand():
     assert found[better, "MLR"] is None
     assert found["points below SLR at 10 %", "MLR"] == 0
     assert found["points below SLR at 90 %", "MLR"] == at_10 - rising[-1]
-    assert found["not above the dummy up to, % of bags", "MLR"] == 10
-    assert found["not above the dummy up to, % of bags", "SLR"] == 90
     assert published_reading("msrcv2", better, "MLR") == 17
     assert published_reading("msrcv2", better, "MLR with l2") is None
     assert published_reading("50salads", "points below SLR at 10 %", "MLR") == 20
     assert published_reading("50salads", "points below SLR at 90 %", "MLR") == 1.5
-    assert published_reading("voc12", "not above the dummy up to, % of bags", "SLR with l2") == 5
     assert published_reading("letter-frost", "points below SLR at 90 %", "MLR") is None
 
 
@@ -89,26 +80,6 @@ def test_classes_that_training_lacks_do_no_harm(toy, method):
     unit = Unit(fit_share, "toy", 0, method, condition={"percent": 1}, fold=0, seed=0)
     result = fit_share(unit)
     assert 0 <= result["inductive_accuracy"] <= 100
-
-
-def test_end_to_end(toy, tmp_path, monkeypatch):
-    monkeypatch.setattr(training_size, "PERCENTS", (10, 90))
-    table, claims, figure = reproduce(
-        "training-size", ["letter-frost"], level="quick", out=tmp_path
-    )
-    assert table.header == ["", "10 %", "90 %"]
-    assert [record["training_bags"] for record in table.records[:2]] == [4, 36]
-    by_method = {row[0]: [float(entry) for entry in row[1:]] for row in table.body}
-    assert by_method["letter-frost, SLR with l2"][1] > 95
-    assert by_method["letter-frost, MLR with l2"][1] > 95
-    assert by_method["letter-frost, dummy"][1] < 60
-    assert all(np.isfinite(record["ours"]) for record in table.records)
-    assert claims.header == ["", "letter-frost"]
-    assert (tmp_path / "training-size" / f"{figure.name}.png").exists()
-    plan = Plan(("letter-frost",), "quick")
-    results = {unit: do(unit) for unit in training_size.units(plan)}
-    again = training_size.present(plan, results)
-    assert [thing.to_csv() for thing in again[:2]] == [table.to_csv(), claims.to_csv()]
 
 
 def test_the_settings_are_chosen_for_each_share(monkeypatch):

@@ -5,16 +5,16 @@ import pytest
 
 from toys import make_colours
 from unbag import ORLogisticRegression
-from unbag.model_selection.work import do
-from unbag_reproduce import Plan, Unit, reproduce
+from unbag_reproduce.plan import Plan
 from unbag_reproduce.studies import violations
 from unbag_reproduce.studies.violations import (
     READINGS,
     corrupted,
     corruption_rng,
-    likeliest_class,
-    violated_fold,
+    fit_violated,
+    most_likely_class,
 )
+from unbag_reproduce.unit import Unit
 
 
 def label_sets(rng, n_bags=20000, n_classes=5, share=0.4):
@@ -61,7 +61,7 @@ def test_a_bag_without_labels_stays_without():
 def test_corruption_is_seeded_by_all_that_it_depends_on():
     def first(data="a", draw=0, fold=0, kind="added", probability=0.1, seed=0):
         condition = {"kind": kind, "probability": probability}
-        unit = Unit(violated_fold, data, draw, condition=condition, fold=fold, seed=seed)
+        unit = Unit(fit_violated, data, draw, condition=condition, fold=fold, seed=seed)
         return corruption_rng(unit).random()
 
     assert first() == first()
@@ -85,12 +85,12 @@ def test_the_background_is_never_the_answer(rng):
     bags, y = bags[labelled], y[labelled]
     model = ORLogisticRegression(background=True).fit(bags, y)
     assert (model.predict_instances(bags) == -1).any()
-    named = likeliest_class(model, bags)
+    named = most_likely_class(model, bags)
     assert (named >= 0).all()
     chosen = model.predict_instances(bags)
     np.testing.assert_array_equal(named[chosen >= 0], chosen[chosen >= 0])
     plain = ORLogisticRegression().fit(bags, y)
-    np.testing.assert_array_equal(likeliest_class(plain, bags), plain.predict_instances(bags))
+    np.testing.assert_array_equal(most_likely_class(plain, bags), plain.predict_instances(bags))
 
 
 @pytest.fixture
@@ -108,8 +108,8 @@ def toy(rng, monkeypatch):
 
 def one_fit(reading, kind, probability):
     condition = {"kind": kind, "probability": probability}
-    unit = Unit(violated_fold, "toy", 0, reading, {}, condition, fold=0, n_folds=3, seed=0)
-    return violated_fold(unit)
+    unit = Unit(fit_violated, "toy", 0, reading, {}, condition, fold=0, n_folds=3, seed=0)
+    return fit_violated(unit)
 
 
 def test_impossible_bags_are_counted_not_warned_of(toy):
@@ -153,29 +153,3 @@ def test_units_do_the_clean_fits_once():
         ]
         assert both[0] == both[1]
     assert {unit.draw for unit in units} == set(range(5))
-
-
-def test_end_to_end(toy, tmp_path, monkeypatch):
-    monkeypatch.setitem(violations.PROBABILITIES, "quick", (0.0, 0.3))
-    added, removed, figure = reproduce("violations", ["letter-frost"], level="quick", out=tmp_path)
-    assert added.header == ["", "p = 0", "p = 0.3"]
-    assert len(added.body) == len(removed.body) == len(READINGS) + 4
-    for mine, other in zip(added.body[: len(READINGS)], removed.body, strict=False):
-        assert mine[:2] == other[:2]
-    labels = {table.name: table.body[-4] for table in (added, removed)}
-    assert float(labels["violations-added"][2]) > float(labels["violations-added"][1])
-    assert float(labels["violations-removed"][2]) < float(labels["violations-removed"][1])
-    for table in (added, removed):
-        row, clean, wrong = table.body[-2]
-        assert "were" in row
-        assert float(clean) == 0
-        assert 15 < float(wrong) < 45
-    # What is learnt is near to it, on data that the model explains.
-    (_, clean, learnt), (*_, truth) = added.body[-1], added.body[-2]
-    assert float(clean) < 5
-    assert abs(float(learnt) - float(truth)) < 10
-    assert (tmp_path / "violations" / f"{figure.name}.png").exists()
-    plan = Plan(("letter-frost",), "quick")
-    results = {unit: do(unit) for unit in violations.units(plan)}
-    again = violations.present(plan, results)
-    assert [thing.to_csv() for thing in again[:2]] == [added.to_csv(), removed.to_csv()]

@@ -13,12 +13,12 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unbag import _messages
-from unbag._extras import MissingExtraError
 from unbag._files import DataError
+from unbag._messages import MissingExtraError
 from unbag._platform import (
     discard_output,
     is_broken_pipe,
@@ -46,7 +46,7 @@ def one_line_failures(context: Any) -> Iterator[None]:
             # What cannot be printed is an error of this command, not of the interpreter's end.
             sys.stdout.flush()
     except BaseException as error:
-        code = explain(error, context.invoked_subcommand)
+        code = explain(error, context.invoked_subcommand or "starting")
         if code is None:
             raise
         raise SystemExit(code) from None
@@ -71,8 +71,8 @@ def explain(error: BaseException, command: str) -> int | None:
         return None
     if isinstance(error, MemoryError):
         report_error(
-            "there is not enough memory for this table: `unbag fit --dry-run` says how much a fit "
-            "takes, and a Parquet table can stay on disk (--out-of-core).",
+            "there is not enough memory for this table: `unbag fit` and `unbag annotate` can leave "
+            "a Parquet table on disk (--out-of-core).",
             error,
         )
         return BAD_DATA
@@ -128,11 +128,11 @@ def as_option(name: str, *value: object) -> str:
 
     Examples
     --------
-    >>> as_option("delimiter", ";"), as_option("absent", "unknown"), as_option("use_labels", False)
-    ("--delimiter ';'", '--absent unknown', '--ignore-labels')
-    >>> as_option("rename", {"Amsel": "amsel"})
-    '--rename Amsel=amsel'
+    >>> as_option("kernel", 2), as_option("use_labels", False)
+    ('--kernel 2', '--ignore-labels')
     """
+    if name in messages.in_role_file:
+        return f"{name} in a file for --roles"
     option = OPTION_OF.get(name, f"--{name.replace('_', '-')}")
     if not value or isinstance(value[0], bool):
         return option
@@ -146,13 +146,7 @@ def as_option(name: str, *value: object) -> str:
 
 
 def text_of_error(error: Exception) -> str:
-    """Return what an error says; those of the operating system without their number.
-
-    Examples
-    --------
-    >>> text_of_error(OSError(28, "No space left on device", "m.unbag"))
-    'm.unbag: No space left on device.'
-    """
+    """Return what an error says; those of the operating system without their number."""
     if not isinstance(error, OSError) or error.strerror is None:
         return str(error)
     where = "" if error.filename is None else f"{error.filename}: "
@@ -161,34 +155,81 @@ def text_of_error(error: Exception) -> str:
 
 
 def is_of_output(error: BaseException) -> bool:
-    """Return whether an error is one in printing: those in writing files name the file.
-
-    Examples
-    --------
-    >>> is_of_output(OSError(28, "No space left on device"))
-    True
-    """
+    """Return whether an error is one in printing: those in writing files name the file."""
     full = (errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EBADF)
     return isinstance(error, OSError) and error.errno in full and error.filename is None
 
 
-@cache
-def command_line() -> "typer.Typer":
-    """Build the program of all commands."""
-    # Here, because they need numpy, numba and more, which takes seconds.
+#: The module of each command, and the first line of its help. Modules need numpy, numba and more,
+#: which takes seconds, and so are imported when a command is called.
+COMMANDS = {
+    "extract": ("extract", "Make tables of instances of recordings, pictures and signals."),
+    "data": (
+        "data",
+        "Convert tables to other formats, and list the formats of other tools.",
+    ),
+    "check": ("check", "Find bag labels that look wrong: wrong ones and missing ones."),
+    "fit": ("fit", "Learn to label instances from the labels of their bags."),
+    "compare": (
+        "compare",
+        "Compare the paper's model with its rivals on a table of your own, by cross-validation.",
+    ),
+    "annotate": ("annotate", "Label every instance of a table, with probabilities."),
+    "predict": ("annotate", "Predict which classes occur in each bag."),
+    "review": (
+        "review",
+        "Look at bags, listen, and correct their labels on a page of this machine.",
+    ),
+    "evaluate": (
+        "evaluate",
+        "Measure how well a model predicts the true labels of instances and bags.",
+    ),
+    "report": ("evaluate", "Write a self-contained HTML report on the annotations of a table."),
+    "export": ("export", "Export a model to ONNX, for programs without unbag."),
+    "demo": (
+        "compare",
+        "Learn to label instances from labels of bags, on data that come with the program.",
+    ),
+}
+#: The options that ask for help.
+HELP = ["-h", "--help"]
+#: Where the help lists commands: in the order of work.
+PANELS = {
+    "Prepare": ("extract", "data", "check"),
+    "Learn": ("fit", "compare"),
+    "Label": ("annotate", "predict", "review"),
+    "Judge": ("evaluate", "report"),
+    "Other": ("export", "demo"),
+}
+
+
+class Program(NamedTuple):
+    """A program: its name and help; modules and help of its commands; where help lists them."""
+
+    name: str
+    help: str
+    package: str
+    commands: dict[str, tuple[str, str]]
+    panels: dict[str, tuple[str, ...]] | None = None
+
+
+UNBAG = Program(
+    "unbag",
+    """Label single instances from labels given to whole bags.
+
+    Example: unbag data convert letter-frost words.csv, then unbag fit words.csv -o words.unbag,
+    then unbag annotate words.unbag words.csv -o annotated.csv
+    """,
+    "unbag.cli",
+    COMMANDS,
+    PANELS,
+)
+
+
+def command_line(program: Program = UNBAG) -> "typer.Typer":
+    """Build a program of all its commands."""
     import typer
     from typer.core import TyperGroup
-
-    from .annotate import annotate, predict
-    from .check import check
-    from .compare import compare, demo
-    from .data import app as data_commands
-    from .evaluate import evaluate, report
-    from .export import export
-    from .extract import app as extract_commands
-    from .fit import fit
-    from .reproduce import reproduce
-    from .review import review
 
     class Commands(TyperGroup):
         """Commands that fail in one line."""
@@ -196,6 +237,14 @@ def command_line() -> "typer.Typer":
         def invoke(self, ctx: Any) -> Any:
             with one_line_failures(ctx):
                 return super().invoke(ctx)
+
+        def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+            name, known, others = super().resolve_command(ctx, args)
+            is_ours = name in program.commands
+            return name, loaded(program, name) if is_ours else known, others
+
+        def get_params(self, ctx: Any) -> Any:
+            return without_types(super().get_params(ctx))
 
     def show_version(wanted: bool) -> None:
         if wanted:
@@ -206,10 +255,10 @@ def command_line() -> "typer.Typer":
         cls=Commands,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": HELP},
     )
 
-    @app.callback()
+    @app.callback(help=program.help)
     def unbag(
         version: bool = typer.Option(
             False, "--version", callback=show_version, is_eager=True, help="Print the version."
@@ -218,22 +267,43 @@ def command_line() -> "typer.Typer":
             False, "--debug", help="Show the traceback of an error; may stand anywhere."
         ),
     ) -> None:
-        """Label single instances from labels given to whole bags.
+        pass
 
-        Example: unbag data convert letter-frost words.csv, then unbag fit words.csv -o words.unbag,
-        then unbag annotate words.unbag words.csv -o annotated.csv
-        """
-
-    for command in (
-        fit, predict, annotate, review, evaluate, report, check, export, compare, reproduce, demo,
-    ):  # fmt: skip
-        app.command()(command)
-    app.add_typer(extract_commands, name="extract")
-    app.add_typer(data_commands, name="data")
+    for name, (_, summary) in program.commands.items():
+        # The help and the completion of the program need no more.
+        panels = (program.panels or {}).items()
+        panel = next((each for each, names in panels if name in names), None)
+        app.command(name, help=summary, rich_help_panel=panel)(lambda: None)
     return app
 
 
-def main(arguments: list[str] | None = None) -> None:
+def loaded(program: Program, name: str) -> Any:
+    """Import a command, or a group of commands, and return it."""
+    import typer
+
+    # In the middle of an import, nothing can be raised safely.
+    with stop_signals.ending():
+        module = import_module(f".{program.commands[name][0]}", program.package)
+    app = getattr(module, "app", None)
+    if app is None:
+        app = typer.Typer(add_completion=False)
+        app.command(name)(getattr(module, name))
+    command = typer.main.get_command(app)
+    for each in [command, *getattr(command, "commands", {}).values()]:
+        context = typer.Context(each, help_option_names=HELP)
+        without_types(each.get_params(context))
+    return command
+
+
+def without_types(options: Any) -> Any:
+    """Leave out of the help that flags take a boolean; return the options."""
+    for each in options:
+        if getattr(each, "is_flag", False):
+            each.metavar = ""
+    return options
+
+
+def main(arguments: list[str] | None = None, program: Program = UNBAG) -> None:
     """Run a command as a program: errors become one line on stderr and an exit code.
 
     Where `arguments` are given in place of the program's own, signals are answered as before
@@ -247,17 +317,18 @@ def main(arguments: list[str] | None = None) -> None:
         print_all_characters(sys.stdout)
     given = sys.argv[1:] if arguments is None else arguments
     messages.debug, messages.table = "--debug" in given, None
+    messages.in_role_file = frozenset()
     try:
         with log_shown(), warnings.catch_warnings():
             warnings.simplefilter("default", UserWarning)
             warnings.showwarning = lambda message, *_, **__: messages.warn(message)
             try:
-                app = command_line()
+                app = command_line(program)
             except Exception as error:
                 sys.exit(explain(error, "starting"))
             words = [each for each in given if each != "--debug"]
             try:
-                code = app(words, prog_name="unbag", standalone_mode=False)
+                code = app(words, prog_name=program.name, standalone_mode=False)
             except Exception as error:
                 if not hasattr(error, "format_message"):
                     raise

@@ -7,8 +7,8 @@ import typer
 
 from unbag._files import TABLES, check_format, check_output
 from unbag._messages import argument, one_line
-from unbag.io import BagTable, DataError, Roles
 from unbag.labels import LabelSets
+from unbag.tables import BagTable, DataError
 
 from . import options as o
 from .console import messages, progress
@@ -17,14 +17,16 @@ from .printing import print_table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from unbag.learning import Settings, TrainingSet
+    from unbag.learning import TrainingSet
+    from unbag.settings import Settings
 
 FOLDS = 5
 
 
-@o.with_roles("known", *o.OF_TABLES, *o.OF_TOOLS)
+@o.with_options(*o.SHOWN)
 def check(
     table: o.Data,
+    given: o.Given,
     output: Annotated[
         Path | None, o.written("Table to write, with one row per bag and class.")
     ] = None,
@@ -34,33 +36,30 @@ def check(
     ] = FOLDS,
     seed: Annotated[int, typer.Option(help="Random seed of the folds.")] = 0,
     corrections: o.Corrections = None,
-    ignore_known: o.IgnoreKnown = False,
+    ignore_known: Annotated[bool, typer.Option("--ignore-known", help=o.IGNORE_KNOWN)] = False,
     as_json: o.Json = False,
-    **given: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Find bag labels that look wrong: wrong ones and missing ones.
 
     Example: unbag check words.csv --bag word --labels tags -o suspicious.csv
     """
-    from unbag.learning import read_source, refuse_contradiction, refuse_truth
+    from unbag.learning import read_source, refuse_contradiction
 
-    refuse_truth(given["instance_labels"])
-    refuse_contradiction(ignore_known, corrections=corrections, known=given["known"])
+    refuse_contradiction(ignore_known, corrections=corrections, known=given.roles.known)
     if output is not None:
         check_format(output, TABLES)
-    named = o.files_named(given, corrections)
-    with o.open_table(table, given) as source, progress("reading") as report:
+    with o.open_table(table) as source, progress("reading") as report:
         if output is not None:
-            check_output(output, *source.files, *named)
+            inputs = [*source.files, *given.files]
+            check_output(output, *inputs, *([] if corrections is None else [corrections]))
         data = read_source(
-            source, Roles.from_options(**given), corrections=corrections,
-            ignore_known=ignore_known, progress=report,
-        )  # fmt: skip
+            source, given.roles, corrections=corrections, ignore_known=ignore_known, progress=report
+        )
     data.check_learnable()
     model = doubting_settings().unfitted()
     found = find_suspicious(model, data, data.labels, folds, seed, rates="learn")
     if output is not None:
-        from unbag.io.writing import write_beside
+        from unbag.tables.writing import write_beside
 
         write_beside(source, output, found)
     show(found, top, data.path, output)
@@ -73,7 +72,7 @@ def doubting_settings() -> "Settings":
     away the errors that it is fitted to; `benchmarks/check_labels.py` says what it finds.
     """
     from unbag.checking import DEFAULT_RATES
-    from unbag.learning import Settings
+    from unbag.settings import Settings
 
     rates: dict[str, Any] = DEFAULT_RATES
     return Settings(alpha=5.0, background=True, context=0.5, **rates)

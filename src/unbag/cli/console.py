@@ -1,10 +1,10 @@
-"""What people see of a command: messages and progress on stderr, results on stdout.
+"""Output of commands: messages and progress on stderr, results on stdout.
 
 Nothing is imported at the top that takes time, since a command has to answer Ctrl-C before.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from unbag.io import Peek
+    from unbag.tables.bag_table import Peek
 
 
 class Messages:
@@ -23,12 +23,14 @@ class Messages:
 
     With `as_json` the result is printed as JSON, and only errors and warnings are shown. With
     `debug`, errors are shown with their traceback. `table` is the one that the command has opened:
-    what is wrong with the numbers in it is found where nobody knows the file.
+    what is wrong with the numbers in it is found where the file is not known. `in_role_file` are
+    the roles that the command has no option for.
     """
 
     as_json: bool = False
     debug: bool = False
     table: "Path | None" = None
+    in_role_file: Set[str] = frozenset()
 
     @property
     def console(self) -> "Console":

@@ -1,90 +1,34 @@
-"""``unbag data``: the data sets, and files of bags in other formats."""
+"""``unbag data``: files of bags in other formats."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from unbag import datasets, io
-from unbag._files import TABLES, check, check_output, suffix_of
-from unbag._messages import suggestion
+from unbag import tables
+from unbag._files import TABLES, check, check_output, refuse, suffix_of
+from unbag._messages import argument, suggestion
 from unbag.bags import Bags
+from unbag.datasets.shipped import SHIPPED
 from unbag.labels import LabelSets
 from unbag.tagging import ANY_LABEL, NO_LABEL
 
 from . import options as o
 from .console import messages, progress
-from .printing import print_table
 
-app: typer.Typer = typer.Typer(no_args_is_help=True)
+of_tools: Any = partial(typer.Option, rich_help_panel="Files of other tools")
+
+app: typer.Typer = typer.Typer(no_args_is_help=True, add_completion=False)
 
 
 @app.callback()
 def data() -> None:
-    """List, fetch and describe data sets, and convert tables to other formats.
+    """Convert tables to other formats, and list the formats of other tools.
 
-    Example: unbag data list
+    Example: unbag data convert letter-frost words.csv
     """
-
-
-@app.command("list")
-def list_sets(as_json: o.Json = False) -> None:
-    """List the data sets, and which of them are on this machine.
-
-    Example: unbag data list
-    """
-    found = {name: datasets.is_available(name) for name in datasets.names()}
-    messages.result(found)
-    for name, is_here in () if as_json else found.items():
-        print(f"{name:16}{'here' if is_here else 'not here: unbag data fetch ' + name}")
-
-
-@app.command()
-def fetch(
-    name: Annotated[str, typer.Argument(help="A data set, as `unbag data list` names it.")],
-    unverified: Annotated[
-        bool,
-        typer.Option(
-            "--unverified", help="Also download over plain http, or without a known checksum."
-        ),
-    ] = False,
-    as_json: o.Json = False,
-) -> None:
-    """Download a data set, or say where to get it and where to put its files.
-
-    Example: unbag data fetch hja-union
-    """
-    check_name(name)
-    data = datasets.load(name, download_if_missing=True, unverified=unverified)
-    messages.result({"name": name, "bags": len(data.bags), "instances": data.bags.n_instances})
-    messages.note(f"{data}")
-
-
-@app.command()
-def describe(
-    name: Annotated[str | None, typer.Argument(help="A data set. Default: a table of all.")] = None,
-    as_json: o.Json = False,
-) -> None:
-    """Show the sizes of the data sets; for one, also its source, licence and citation.
-
-    Example: unbag data describe letter-frost
-    """
-    if name is not None:
-        check_name(name)
-        description = datasets.load(name).description
-        messages.result({"name": name, "description": description})
-        if not as_json:
-            print(description)
-        return
-    table = datasets.describe()
-    messages.result(table)
-    rows = [
-        [f"{value:.1f}" if isinstance(value, float) else f"{value}" for value in row]
-        for row in zip(*table.values(), strict=True)
-    ]
-    if not as_json:
-        print_table("Data sets on this machine", [key.replace("_", " ") for key in table], rows)
 
 
 @app.command()
@@ -93,7 +37,7 @@ def formats(as_json: o.Json = False) -> None:
 
     Example: unbag data formats
     """
-    from unbag.io.adapters import ADAPTERS
+    from unbag.tables.adapters import ADAPTERS
 
     summaries = {name: adapter.summary for name, adapter in ADAPTERS.items()}
     messages.result(summaries)
@@ -102,38 +46,68 @@ def formats(as_json: o.Json = False) -> None:
 
 
 @app.command()
-@o.with_roles(*o.OF_TABLES, *o.OF_TOOLS)
+@o.with_options(
+    *(name for name in o.SHOWN if name != "known"), "instance_labels", "label_separator", "rename"
+)
 def convert(
     source: Annotated[Path, typer.Argument(help="The file to read, or the name of a data set.")],
     target: Annotated[
         Path, typer.Argument(help="The file to write; its suffix chooses the format.")
     ],
+    given: o.Given,
+    format: Annotated[
+        str | None,
+        of_tools(
+            "--from",
+            metavar="FORMAT",
+            help="Format of the file, if another tool wrote it; see `unbag data formats`.",
+        ),
+    ] = None,
+    tags: Annotated[
+        Path | None,
+        of_tools(metavar="FILE", help="File of another tool with the labels of the bags."),
+    ] = None,
+    absent: Annotated[
+        str | None,
+        of_tools(help="Labels that the tags of a bag do not name are: absent or unknown."),
+    ] = None,
+    confidence: Annotated[
+        float | None, of_tools(help="Labels detected with a lower confidence are unknown.")
+    ] = None,
+    annotation_column: Annotated[
+        str | None, of_tools(metavar="COLUMN", help="Column with the label in a Raven table.")
+    ] = None,
     as_json: o.Json = False,
-    **given: Any,
 ) -> None:
-    """Convert a table or a data set to CSV, Parquet, Feather, MIML ARFF, MATLAB or npz.
+    """Convert a table or a data set to CSV, Parquet, Feather, MIML ARFF or npz.
 
     Use --from for files of other tools; `unbag data formats` lists their formats.
 
     Example: unbag data convert letter-frost words.csv
     """
-    named = o.files_named(given)
-    chosen = o.taken_tool_options(given)
-    roles = io.Roles.from_options(**given)
-    check_output(target, source, *named)
-    if chosen:
-        convert_foreign(source, target, roles, chosen)
+    choices: dict[str, Any] = {
+        "tags": tags, "absent": absent, "confidence": confidence,
+        "annotation_column": annotation_column,
+    }  # fmt: skip
+    chosen = {name: value for name, value in choices.items() if value is not None}
+    refuse(
+        () if format is not None else chosen,
+        lambda name: f"{argument(name)} is for files of other tools: use --from as well.",
+    )
+    check_output(target, source, *given.files)
+    if format is not None:
+        convert_foreign(source, format, target, given.roles, chosen)
         return
-    if not source.exists() and str(source) in datasets.names():
-        bags = write_data_set(datasets.load(str(source)), target)
+    if not source.exists() and str(source) in SHIPPED:
+        bags = write_data_set(SHIPPED[str(source)](), target)
     else:
         check(
             source.exists() or source.suffix or source.parent != Path("."),
             f"There is neither a file nor a data set {str(source)!r}; data sets are "
-            f"{', '.join(datasets.names())}.{suggestion(str(source), datasets.names())}",
+            f"{', '.join(SHIPPED)}.{suggestion(str(source), SHIPPED)}",
         )
         with progress("converting") as report:
-            table = io.convert(source, target, roles, progress=report)
+            table = tables.convert(source, target, given.roles, progress=report)
         bags = table.bags
         if table.labels is not None and suffix_of(target) in TABLES:
             note_words(table.labels)
@@ -149,12 +123,14 @@ def note_words(labels: LabelSets) -> None:
         (n_any, ANY_LABEL, "may have any label"),
     ):
         if n_bags:
-            messages.note(f"{n_bags:,} bags {meaning}; where a cell says so, it has {word}.")
+            messages.note(f"{n_bags:,} bags {meaning}; the table has {word} in such cells.")
 
 
-def convert_foreign(source: Path, target: Path, roles: io.Roles, chosen: dict[str, Any]) -> None:
+def convert_foreign(
+    source: Path, format: str, target: Path, roles: tables.Roles, chosen: dict[str, Any]
+) -> None:
     """Write what another tool's file holds as a table."""
-    table = io.convert_from(source, target=target, roles=roles, **chosen)
+    table = tables.convert_from(source, format, target, roles, **chosen)
     n_bags = len(table.table.column("bag").unique())
     messages.result({"output": str(target), "bags": n_bags, "rows": table.n_rows})
     for note in table.notes:
@@ -169,12 +145,5 @@ def write_data_set(data: Any, target: Path) -> Bags:
         data.bags.X, data.bags.offsets, ids=data.bags.ids, feature_names=data.feature_names,
         instance_labels=names[data.instance_labels],
     )  # fmt: skip
-    io.write_bags(target, bags, LabelSets(data.y, data.class_names))
+    tables.write_bags(target, bags, LabelSets(data.y, data.class_names))
     return bags
-
-
-def check_name(name: str) -> None:
-    """Raise an error unless a data set has this name."""
-    if name not in datasets.names():
-        known = ", ".join(datasets.names())
-        raise typer.BadParameter(f"there is no data set {name!r}; there are {known}")

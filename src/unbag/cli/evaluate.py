@@ -1,5 +1,6 @@
 """``unbag evaluate`` and ``unbag report``: how good a model is, in figures and pictures."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,8 +8,9 @@ import typer
 
 from unbag._files import check, suffix_of
 from unbag._messages import argument, listed
+from unbag._platform import is_elsewhere
 from unbag.annotations import known_labels
-from unbag.io import BagTable
+from unbag.tables import BagTable
 
 from . import options as o
 from .check import find_suspicious
@@ -18,13 +20,13 @@ from .printing import print_table
 from .tune import described
 
 
-@o.with_roles(*o.OF_MODELS, "instance_labels", "known", *o.OF_TOOLS)
+@o.with_options(*o.OF_MODELS, "instance_labels")
 def evaluate(
     model: o.Model,
     table: o.Data,
+    given: o.Given,
     corrections: o.Corrections = None,
     as_json: o.Json = False,
-    **given: Any,
 ) -> None:
     """Measure how well a model predicts the true labels of instances and bags.
 
@@ -49,7 +51,7 @@ def evaluate(
 
 
 def show(found: dict[str, Any], path: Path) -> None:
-    """Print measures beside their yardsticks, then classes."""
+    """Print measures next to their yardsticks, then classes."""
     from unbag.evaluation import MEASURE_NAMES, NOT_MEASURES
 
     yardsticks = found["yardsticks"]
@@ -131,11 +133,11 @@ def percent(share: float | None) -> str:
 
 
 def places(data: BagTable) -> Any:
-    """Return where instances lie in recordings or pictures; None if the table does not say so."""
-    from unbag.io.extracted import extracted_facts
-    from unbag.io.spans import column_numbers, found_band
+    """Return where instances lie in recordings or pictures; None if the table does not name it."""
     from unbag.report.clips import places_of
     from unbag.report.outlines import outlines_of
+    from unbag.tables.extracted import extracted_facts
+    from unbag.tables.spans import column_numbers, found_band
 
     facts = extracted_facts(data.source)
     if facts is not None and facts.kind == "images":
@@ -149,6 +151,39 @@ def places(data: BagTable) -> Any:
     return places_of(first, last, found_band(data))
 
 
+def media_folder(data: BagTable, given: Path | None) -> Path:
+    """Return the folder of the media: the given one, or the one that an extracted table names.
+
+    Tables may come from strangers, and reports may be passed on. A folder that only the table names
+    must therefore lie inside the folder of the table, or inside the current folder.
+    """
+    from unbag.report.media import is_below, is_shown
+    from unbag.tables.extracted import extracted_facts
+
+    facts, column = extracted_facts(data.source), data.roles.media
+    beside = data.path.parent if given is None else given
+    if given is not None or facts is None or column is None or column != facts.roles.get("media"):
+        return beside
+    near = [os.path.realpath(each) for each in (beside, ".")]
+    for each in near:
+        named = os.path.join(each, facts.folder)
+        if is_elsewhere(each, named):
+            continue
+        # One file may have been extracted from, rather than a folder.
+        folder = os.path.dirname(named) if os.path.isfile(named) else named
+        if os.path.isdir(folder) and any(is_below(n, os.path.realpath(folder)) for n in near):
+            messages.note(f"Looking for {facts.things} in {folder}, as {data.path.name} says.")
+            return Path(folder)
+    first = next(filter(None, data.column(column, "media")), None)
+    if first is not None and not is_shown(beside, str(first)):
+        messages.note(
+            f"{data.path} names {facts.folder} as the folder of its {facts.things}. It is used "
+            "only inside the folder of the table or the current folder: pass the folder with "
+            f"{argument('media_root')}."
+        )
+    return beside
+
+
 def group_names(data: BagTable, classes: Any) -> dict[frozenset[str], str]:
     """Return what a table calls groups of classes, by these."""
     if data.labels is None:
@@ -159,27 +194,21 @@ def group_names(data: BagTable, classes: Any) -> dict[frozenset[str], str]:
 
 def signal_layout(data: BagTable) -> Any:
     """Return how tables of signals are read that windows were cut from; None if they were not."""
-    from unbag.io.extracted import extracted_facts
     from unbag.report.traces import layout_of
+    from unbag.tables.extracted import extracted_facts
 
     facts = extracted_facts(data.source)
     return None if facts is None or facts.kind != "signals" else layout_of(facts.settings)
 
 
-@o.with_roles(*o.OF_MODELS, "instance_labels", "known", *o.OF_TOOLS)
+@o.with_options(*o.OF_MODELS, "instance_labels")
 def report(
     model: o.Model,
     table: o.Data,
     output: Annotated[Path, o.written("The HTML file to write.")],
+    given: o.Given,
     ignore_labels: o.IgnoreLabels = False,
-    media_root: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True,
-            file_okay=False,
-            help="Folder of the files named in --media. Default: the folder of the table.",
-        ),
-    ] = None,
+    media_root: o.MediaRoot = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     corrections: o.Corrections = None,
     check_bag_labels: Annotated[
@@ -187,7 +216,6 @@ def report(
         typer.Option("--check", help="Also list bag labels that look wrong; this takes five fits."),
     ] = False,
     as_json: o.Json = False,
-    **given: Any,
 ) -> None:
     """Write a self-contained HTML report on the annotations of a table.
 
@@ -209,7 +237,7 @@ def report(
     write_report(
         output, fitted, data.bags, labels,
         media=None if column is None else data.column(column, "media"),
-        media_root=data.path.parent if media_root is None else media_root,
+        media_root=media_folder(data, media_root),
         places=places(data),
         layout=signal_layout(data),
         title=title or f"{data.path.name}, annotated",

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from unbag._extras import require
 from unbag._files import check, check_output, suffix_of
+from unbag._messages import require
 
 from . import options as o
 from .console import messages

@@ -1,272 +1,304 @@
 """``unbag extract``: from recordings, pictures and signals to a table of instances."""
 
 from dataclasses import asdict
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from unbag._messages import argument, counted
-from unbag.io import Roles
+from unbag.tables.roles import Roles
 
 from . import options as o
 from .console import messages, progress
 
-app: typer.Typer = typer.Typer(no_args_is_help=True)
+if TYPE_CHECKING:
+    from unbag.extract import Extracted
 
-FOUND = "What instances are"
-TAGS = "Tags"
-# Files with something strange about them that are named; the others are counted.
+app: typer.Typer = typer.Typer(no_args_is_help=True, add_completion=False)
+
+# Files with notes that are named; the others are counted.
 MOST_NOTES = 5
+
+about_instances = partial(typer.Option, rich_help_panel="Instances")
+about_networks = partial(typer.Option, rich_help_panel="Networks of others")
+about_tags = partial(typer.Option, rich_help_panel="Tags")
 
 Folder = Annotated[
     Path, typer.Argument(help="A folder of files, and of folders of them; or one file.")
 ]
-Labels = Annotated[
+Output = Annotated[Path, o.written("The table to write, Parquet or Feather.")]
+Tags = Annotated[
     Path | None,
-    typer.Option(
-        help="A table with columns file and tags, such as wren|thrush, or tags of another tool.",
-        rich_help_panel=TAGS,
+    about_tags(
+        help="A table with columns file and tags, such as wren|thrush, and perhaps start and end; "
+        "or tags of another tool."
     ),
 ]
 TagsColumn = Annotated[
+    str | None, about_tags(help="Column of the tags. Default: tags, labels or label.")
+]
+Embed = Annotated[
     str | None,
-    typer.Option(help="Column of the tags. Default: tags, labels or label.", rich_help_panel=TAGS),
+    about_networks(
+        metavar="NETWORK",
+        help="Describe instances by a network, ONNX or TFLite: its path, or birdnet for calls.",
+    ),
 ]
-Jobs = Annotated[
-    int, typer.Option("--jobs", help="Number of processes; -1 for as many as there are cores.")
+EmbedLayer = Annotated[
+    list[str] | None,
+    about_networks(
+        metavar="TENSOR",
+        help="Read this tensor of the network; may be repeated. Default: its last output.",
+    ),
 ]
+EmbedOnly = Annotated[bool, about_networks("--embed-only", help="Leave our own features out.")]
 #: How the table of tags is read; the names of files are in the column --bag.
-OF_TAGS = ("bag", "label_columns", "delimiter", "untagged", "none", "fold_case", "rename")
+ROLES_OF_TAGS = ("bag", "label_columns", "label_separator", "untagged", "none")
 
 
 @app.callback()
 def extract() -> None:
     """Make tables of instances of recordings, pictures and signals.
 
-    Example: unbag extract audio recordings --labels tags.csv -o calls.parquet
+    Example: unbag extract audio recordings --tags tags.csv -o calls.parquet
     """
 
 
 @app.command()
-@o.with_roles(*OF_TAGS)
+@o.with_options(*ROLES_OF_TAGS)
 def audio(
     folder: Folder,
-    output: Annotated[Path, o.written("The table to write, Parquet or Feather.")],
-    labels: Labels = None,
+    output: Output,
+    given: o.Given,
+    tags: Tags = None,
     tags_column: TagsColumn = None,
     windows: Annotated[
-        float | None,
-        typer.Option(
-            help="Take windows of so many seconds in place of calls.", rich_help_panel=FOUND
-        ),
+        float | None, about_instances(help="Seconds of windows that replace calls.")
     ] = None,
     hop: Annotated[
         float | None,
-        typer.Option(
-            help="With --windows: seconds from one to the next. Default: they do not overlap.",
-            rich_help_panel=FOUND,
+        about_instances(
+            help="With --windows: seconds from one to the next. Default: they do not overlap."
         ),
     ] = None,
     segments: Annotated[
         Path | None,
-        typer.Option(
-            help="Take segments of a file of Raven, Audacity or BirdNET, or of a table with "
-            "columns file, start, end, low and high.",
-            rich_help_panel=FOUND,
+        about_instances(
+            help="Segments that replace calls: a file of Raven, Audacity or BirdNET, or a table "
+            "with columns file, start, end, low and high."
         ),
     ] = None,
-    embeddings: Annotated[
-        Path | None,
-        typer.Option(
-            help="Embeddings of BirdNET or Perch, as more features of the calls in their windows.",
-            rich_help_panel=FOUND,
-        ),
+    embed: Embed = None,
+    embed_rate: Annotated[
+        int | None,
+        about_networks(help="Samples per second that the network hears; known for BirdNET."),
     ] = None,
+    embed_seconds: Annotated[
+        float | None,
+        about_networks(help="Seconds that it hears at once, where its file does not say."),
+    ] = None,
+    embed_layer: EmbedLayer = None,
+    embed_only: EmbedOnly = False,
     sample_rate: Annotated[
         int,
-        typer.Option(
-            help="Resample to this rate; frequencies up to half of it are looked at.",
-            rich_help_panel=FOUND,
-        ),
+        about_instances(help="Resample to this rate; frequencies up to half of it are used."),
     ] = 22050,
     lowest: Annotated[
-        float,
-        typer.Option(help="Look for nothing below so many hertz.", rich_help_panel=FOUND),
+        float, about_instances(help="Ignore frequencies below this (hertz).")
     ] = 200.0,
     channel: Annotated[
         int | None,
-        typer.Option(
-            help="Use this channel, counted from 1. Default: their mean.", rich_help_panel=FOUND
+        about_instances(help="Use this channel, counted from 1. Default: the mean of all."),
+    ] = None,
+    split: Annotated[
+        float | None,
+        about_tags(
+            help="Seconds of bags that long recordings are cut into. Tags with columns start and "
+            "end hold in the bags that they overlap."
         ),
     ] = None,
-    jobs: Jobs = 1,
+    jobs: o.Jobs = -1,
     as_json: o.Json = False,
-    **given: Any,
 ) -> None:
     """Cut recordings into calls, and describe each of them by numbers.
 
-    Run it again after it was stopped: it goes on where it was.
+    Run it again after it was stopped: it resumes.
 
-    Example: unbag extract audio recordings --labels tags.csv -o calls.parquet
+    Example: unbag extract audio recordings --tags tags.csv -o calls.parquet
     """
-    from unbag.extract.recordings import audio_kind
-    from unbag.extract.tags import read_tags
+    from unbag.extract.recordings import Audio
 
-    kind = audio_kind(
-        folder, sample_rate=sample_rate, lowest=lowest, channel=channel, windows=windows, hop=hop,
-        segments=segments, embeddings=embeddings, output=output,
+    kind = Audio(
+        sample_rate, lowest, channel, windows, hop, segments,
+        embed, embed_rate, embed_seconds, tuple(embed_layer or ()), embed_only,
     )  # fmt: skip
-    tags = None
-    if labels is not None:
-        tags = read_tags(labels, Roles.from_options(**given), tags_column)
-    else:
-        refuse_without_labels(given, tags_column)
-    extract_files(kind, folder, output, tags, jobs)
+    run(kind, folder, output, tags, tags_column, jobs, given, split)
 
 
 @app.command()
-@o.with_roles(*OF_TAGS)
+@o.with_options(*ROLES_OF_TAGS)
 def signals(
     table: Annotated[
         Path,
         typer.Argument(
-            help="A table with a row per time stamp and a column per channel; or a folder of such."
+            help="A table with a row per time stamp and a column per channel; or a folder of "
+            "such tables."
         ),
     ],
-    output: Annotated[Path, o.written("The table to write, Parquet or Feather.")],
-    labels: Labels = None,
+    output: Output,
+    given: o.Given,
+    tags: Tags = None,
     tags_column: TagsColumn = None,
-    windows: Annotated[
-        float, typer.Option(help="Seconds of a window.", rich_help_panel=FOUND)
-    ] = 2.0,
+    windows: Annotated[float, about_instances(help="Seconds of a window.")] = 2.0,
     hop: Annotated[
         float | None,
-        typer.Option(
-            help="Seconds from one window to the next. Default: they do not overlap.",
-            rich_help_panel=FOUND,
-        ),
+        about_instances(help="Seconds from one window to the next. Default: they do not overlap."),
     ] = None,
     time: Annotated[
         str | None,
-        typer.Option(
-            help="Column of the times, numbers or time stamps. Default: time, timestamp or so.",
-            rich_help_panel=FOUND,
+        about_instances(
+            help="Column of the times, numbers or time stamps. Default: the one called time, "
+            "timestamp or the like."
         ),
     ] = None,
     time_unit: Annotated[
         str | None,
-        typer.Option(
-            help="What numbers of time count: s, ms, us or ns. Default: as they look.",
-            rich_help_panel=FOUND,
-        ),
+        about_instances(help="Unit of numeric times (s, ms, us, ns). Default: guessed."),
     ] = None,
     channels: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Column of a channel, or a pattern; may be repeated. Default: all numbers that "
-            "are no times, ids or labels.",
-            rich_help_panel=FOUND,
+        about_instances(
+            help="Column of a channel, or a pattern; may be repeated. Default: all columns of "
+            "numbers except times, ids and labels."
         ),
     ] = None,
     rate: Annotated[
         float | None,
-        typer.Option(
-            help="Resample to so many samples per second. Default: as most recordings have.",
-            rich_help_panel=FOUND,
+        about_instances(
+            help="Resample to this many samples per second. Default: the rate of most recordings."
         ),
     ] = None,
-    jobs: Jobs = 1,
+    jobs: o.Jobs = -1,
     as_json: o.Json = False,
-    **given: Any,
 ) -> None:
     """Cut signals into windows, and describe each of them by numbers.
 
     Each file is a recording, or the column --bag tells recordings apart. Run it again after it was
-    stopped: it goes on where it was.
+    stopped: it resumes.
 
-    Example: unbag extract signals days --labels tags.csv -o windows.parquet
+    Example: unbag extract signals days --tags tags.csv -o windows.parquet
     """
-    from unbag.extract.streams import signals_kind, tags_of_signals
+    from unbag.extract.streams import Signals
 
-    kind = signals_kind(
-        table, windows=windows, hop=hop, rate=rate, time=time, time_unit=time_unit,
-        channels=channels or None, bag=given.get("bag"), labels=labels, output=output,
-    )  # fmt: skip
-    tags = None
-    if labels is not None:
-        tags = tags_of_signals(labels, Roles.from_options(**given), tags_column)
-    else:
-        refuse_without_labels({**given, "bag": None}, tags_column)
-    extract_files(kind, table, output, tags, jobs)
+    kind = Signals(windows, hop, rate, time, time_unit, channels or None, given.roles.bag)
+    run(kind, table, output, tags, tags_column, jobs, given)
 
 
 @app.command()
-@o.with_roles(*OF_TAGS)
+@o.with_options(*ROLES_OF_TAGS)
 def images(
     folder: Folder,
-    output: Annotated[Path, o.written("The table to write, Parquet or Feather.")],
-    labels: Labels = None,
+    output: Output,
+    given: o.Given,
+    tags: Tags = None,
     tags_column: TagsColumn = None,
     size: Annotated[
         int,
-        typer.Option(
-            help="Pixels of the longer side in which pictures are looked at. A larger one finds "
-            "smaller things.",
-            rich_help_panel=FOUND,
+        about_instances(
+            help="Pixels of the longer side at which pictures are looked at. A larger one finds "
+            "smaller things."
         ),
     ] = 320,
     contrast: Annotated[
         float,
-        typer.Option(
-            help="How much neighbouring regions differ at least, in units of CIELAB. A smaller one "
-            "gives more regions.",
-            rich_help_panel=FOUND,
+        about_instances(
+            help="Least difference of neighbouring regions, in units of CIELAB. A smaller one "
+            "gives more regions."
         ),
     ] = 7.0,
     grid: Annotated[
         int | None,
-        typer.Option(
-            help="Take a grid in place of regions, with so many cells along the longer side.",
-            rich_help_panel=FOUND,
-        ),
+        about_instances(help="Cells along the longer side of a grid that replaces regions."),
     ] = None,
     segments: Annotated[
         Path | None,
-        typer.Option(
-            help="Take boxes of a file of COCO or Label Studio, or of a table with columns file, "
-            "x, y, width and height.",
-            rich_help_panel=FOUND,
+        about_instances(
+            help="Boxes that replace regions: a file of COCO or Label Studio, or a table with "
+            "columns file, x, y, width and height."
         ),
     ] = None,
-    jobs: Jobs = 1,
+    masks: Annotated[
+        Path | None,
+        about_instances(
+            help="Folder of masks that replace regions: a PNG of region numbers per picture, with "
+            "its name."
+        ),
+    ] = None,
+    embed: Embed = None,
+    embed_layer: EmbedLayer = None,
+    embed_scale: Annotated[
+        str | None,
+        about_networks(
+            metavar="VALUES",
+            help="Values that the network takes: imagenet, 0..1, -1..1 or 0..255. Default: "
+            "imagenet.",
+        ),
+    ] = None,
+    embed_only: EmbedOnly = False,
+    jobs: o.Jobs = -1,
     as_json: o.Json = False,
-    **given: Any,
 ) -> None:
     """Cut pictures into regions, and describe each of them by numbers.
 
-    Run it again after it was stopped: it goes on where it was.
+    Run it again after it was stopped: it resumes.
 
-    Example: unbag extract images photos --labels tags.csv -o regions.parquet
+    Example: unbag extract images photos --tags tags.csv -o regions.parquet
     """
-    from unbag.extract.pictures import images_kind
-    from unbag.extract.tags import read_tags
+    from unbag.extract.pictures import Images
 
-    kind = images_kind(
-        folder, size=size, contrast=contrast, grid=grid, segments=segments, output=output
-    )
-    tags = None
-    if labels is not None:
-        tags = read_tags(labels, Roles.from_options(**given), tags_column)
-    else:
-        refuse_without_labels(given, tags_column)
-    extract_files(kind, folder, output, tags, jobs)
+    layers = tuple(embed_layer or ())
+    kind = Images(size, contrast, grid, segments, masks, embed, layers, embed_scale, embed_only)
+    run(kind, folder, output, tags, tags_column, jobs, given)
 
 
-def extract_files(kind: Any, where: Path, output: Path, tags: Any, jobs: int) -> None:
-    """Extract instances of a kind, show progress, and print what was extracted."""
-    from unbag.extract.extraction import extract as run
+def run(
+    kind: Any,
+    folder: Path,
+    output: Path,
+    tags: Path | None,
+    tags_column: str | None,
+    jobs: int,
+    given: o.Given,
+    split: float | None = None,
+) -> None:
+    """Extract instances of a kind, and print what was found, and what could not be read."""
+    if tags is None:
+        about_media = {"bag"} if kind.has_bag_column else set()
+        for name, value in {**vars(given.roles), "tags_column": tags_column}.items():
+            if value not in (None, ()) and name not in about_media:
+                raise typer.BadParameter(f"{argument(name)} is for --tags: pass both")
+    result = extract_shown(kind, folder, output, tags, tags_column, jobs, given.roles, split)
+    messages.result(asdict(result))
+    show_extracted(result, kind.things)
+    messages.note(f"Written to {result.output}.")
+    end_with_faults(result, kind.things)
+
+
+def extract_shown(
+    kind: Any,
+    folder: Path,
+    output: Path,
+    tags: Path | None,
+    tags_column: str | None,
+    jobs: int,
+    roles: Roles,
+    split: float | None = None,
+) -> "Extracted":
+    """Extract instances, and show how far that has got, and which files cannot be read."""
+    from unbag.extract.extraction import extract
 
     with progress("extracting") as report:
 
@@ -274,38 +306,37 @@ def extract_files(kind: Any, where: Path, output: Path, tags: Any, jobs: int) ->
             if fault is not None:
                 messages.say(f"unbag: error: {fault}")
 
+        def on_read(lines: list[str]) -> None:
+            for line in lines:
+                messages.note(line)
+
         try:
-            result = run(
-                kind, where, output, tags, n_jobs=jobs, on_file=on_file, on_progress=report
-            )
+            return extract(
+                kind, folder, output, tags, roles, tags_column=tags_column, split=split,
+                n_jobs=jobs, on_read=on_read, on_file=on_file, on_progress=report,
+            )  # fmt: skip
         except KeyboardInterrupt:
-            messages.say("What is finished is kept: run the same command again to go on.")
+            messages.say("Finished files are kept: run the same command again to resume.")
             raise
-    finish(result, kind.things)
 
 
-def refuse_without_labels(given: dict[str, Any], tags_column: str | None) -> None:
-    """Raise an error for options about tags where there are none."""
-    for name, value in {**given, "tags_column": tags_column}.items():
-        if value is not None:
-            raise typer.BadParameter(f"{argument(name)} is for --labels: pass both")
-
-
-def finish(result: Any, things: str) -> None:
-    """Print what was extracted, and end with exit code 1 if files could not be read."""
+def show_extracted(result: "Extracted", things: str) -> None:
+    """Print what was found, and notes on files."""
     from unbag.extract.extraction import summary
 
-    messages.result(asdict(result))
     for name, note in islice(result.notes.items(), MOST_NOTES):
         messages.note(f"{name}: {note}")
     if (n_more := len(result.notes) - MOST_NOTES) > 0:
         messages.note(f"Notes like these: {counted(n_more, 'more file')}. --json has them all.")
     for line in summary(result, things):
         messages.note(line)
-    messages.note(f"Written to {result.output}.")
+
+
+def end_with_faults(result: "Extracted", things: str) -> None:
+    """End with an error if files could not be read."""
     if result.failed:
         messages.say(
-            f"unbag: error: {len(result.failed):,} of {result.files:,} {things} could not be read; "
-            "they are named above, and the table is without them."
+            f"unbag: error: {len(result.failed):,} of {result.files:,} {things} could not be "
+            "read; they are named above, and the table is without them."
         )
         raise typer.Exit(1)

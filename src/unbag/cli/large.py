@@ -1,4 +1,4 @@
-"""Tables that do not fit in memory: ``fit`` and ``annotate`` in blocks, and what a fit costs."""
+"""Tables that do not fit in memory: ``fit`` and ``annotate`` in blocks."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,21 +11,19 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 import typer
 
-from unbag import _platform, costs, out_of_core
+from unbag import _platform, out_of_core
 from unbag._files import DataError, check, check_outputs, looks_like_parquet, refuse
-from unbag.costs import in_bytes
-from unbag.fitting.objective import SAMPLE_BYTES
-from unbag.fitting.solvers import interruptions_raised
-from unbag.io import Roles
-from unbag.io.parquet_set import ParquetSet
-from unbag.io.stored import StoredBags
-from unbag.io.table import Source
-from unbag.out_of_core.checkpoints import checkpoint_beside
-from unbag.out_of_core.fits import check_fit, is_network, opened, training_set_of
+from unbag.annotations import AnnotateSettings, sentences
+from unbag.fitting.decide import SAMPLE_BYTES
+from unbag.fitting.linear import interruptions_raised
+from unbag.learning import decided, learns_rates, sentence_about_rates
+from unbag.out_of_core.fits import check_model, opened, training_set_of
+from unbag.tables import Roles
+from unbag.tables.parquet_set import ParquetSet
+from unbag.tables.stored import StoredBags
 
-from .annotate import described, least_probability
 from .console import messages, progress
-from .fit import background_facts, describe_noise, facts, show_classes, summarise
+from .fit import show_classes, summarise
 
 # Features that take more than this part of the memory are left on disk: a fit needs room as well.
 SHARE_OF_MEMORY = 0.5
@@ -74,7 +72,21 @@ def features_bytes(path: Path, given: Roles) -> int | None:
     return found.values_bytes(columns, np.dtype(found.dtype(columns)).itemsize)
 
 
-def refuse_with(is_on_disk: bool, **used: bool) -> None:
+def in_bytes(n_bytes: float) -> str:
+    """Write a number of bytes for people.
+
+    Examples
+    --------
+    >>> in_bytes(2_560_000_000), in_bytes(3_500_000), in_bytes(512)
+    ('2.6 GB', '3.5 MB', '512 bytes')
+    """
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n_bytes >= size:
+            return f"{n_bytes / size:.1f} {unit}"
+    return f"{n_bytes:.0f} bytes"
+
+
+def refuse_with(is_on_disk: bool, **used: Any) -> None:
     """Raise an error for options that were used, and that tables on disk do not have."""
     refuse(
         (option for option, is_used in used.items() if is_on_disk and is_used),
@@ -89,14 +101,13 @@ def fit_on_disk(
 ) -> None:
     """Fit a model to a table that stays on disk, and write it.
 
-    While the fit lasts, its checkpoint lies beside the model file. It stays there if the fit is
-    stopped, and `resume` goes on from it; networks have none.
+    While the fit lasts, its checkpoint lies next to the model file. It stays there if the fit is
+    stopped, and `resume` goes on from it.
     """
-    checkpoint = None if is_network(model) else checkpoint_beside(output)
-    check_fit(model, checkpoint, resume)
-    checkpoints = [] if checkpoint is None else [checkpoint]
+    check_model(model)
+    checkpoint = Path(f"{output}.checkpoint")
     second = [] if wanted.label_table is None else [wanted.label_table]
-    check_outputs([output, *checkpoints], [*ParquetSet(table).files, *second])
+    check_outputs([output, checkpoint], [*ParquetSet(table).files, *second])
     with progress("reading") as report:
         stored = opened(table, wanted, ignore_known=ignore_known, progress=report)
     if stored.labels is not None:
@@ -110,23 +121,22 @@ def fit_on_disk(
 
         out_of_core.fit(model, stored, checkpoint=checkpoint, resume=resume, progress=show)
     data = training_set_of(stored)
-    model.save(output, info={**facts(data), "background": background_facts(model)})
-    if checkpoint is not None:
-        checkpoint.unlink(missing_ok=True)
+    model.save(output, info={**data.facts(), "decision": decided(model)})
+    checkpoint.unlink(missing_ok=True)
     summarise(model, data, output)
-    if any(isinstance(rate, str) for rate in (model.missed, model.false)):
+    if learns_rates(model):
         bags, places = stored.sample(SAMPLE_BYTES)
-        messages.note(describe_noise(model, bags, data.label_sets[places]))
+        messages.note(sentence_about_rates(model, bags, data.label_sets[places]))
 
 
 @contextmanager
-def told_how_to_resume(checkpoint: Path | None) -> Iterator[None]:
+def told_how_to_resume(checkpoint: Path) -> Iterator[None]:
     """Print that a stopped fit can be resumed."""
     try:
         yield
     except KeyboardInterrupt:
-        if checkpoint is not None and checkpoint.exists():
-            messages.note(f"What the fit has reached is in {checkpoint}: --resume goes on there.")
+        if checkpoint.exists():
+            messages.note(f"The fit is kept in {checkpoint}: --resume goes on from there.")
         raise
 
 
@@ -136,8 +146,7 @@ def annotate_on_disk(
     wanted: Roles,
     output: Path,
     use_labels: bool,
-    review: float,
-    options: dict[str, Any],
+    settings: AnnotateSettings,
 ) -> None:
     """Annotate a table that stays on disk, as `unbag.out_of_core.annotate` does, and print that."""
     start = perf_counter()
@@ -145,22 +154,11 @@ def annotate_on_disk(
         stored = StoredBags(table, wanted, need_labels=False, progress=report)
     with progress("annotating") as report:
         found = out_of_core.annotate(
-            model, stored, output, use_labels=use_labels, review_share=review, progress=report,
-            **options,
-        )  # fmt: skip
+            model, stored, output, use_labels=use_labels, progress=report, **asdict(settings)
+        )
     result = {"output": str(output), **asdict(found), "seconds": perf_counter() - start}
     del result["columns"]
     messages.result(result)
-    least = least_probability(options["unknown_below"], options["back_off"])
-    for line in described(found, found.columns, least, options["joint"]):
+    for line in sentences(found, found.columns, settings):
         messages.note(line)
     messages.note(f"Written to {output}.")
-
-
-def show_cost(table: Path | Source, wanted: Roles, background: bool) -> None:
-    """Print what an iteration of a fit to a table would cost: an open one, or one on disk."""
-    data: Any = StoredBags(table, wanted) if isinstance(table, Path) else table.read(wanted)
-    if data.labels is not None:
-        bags = data if isinstance(table, Path) else data.bags
-        for line in str(costs.cost(bags, data.labels, background=background)).splitlines():
-            messages.note(line)

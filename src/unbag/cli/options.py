@@ -1,255 +1,228 @@
 """Options that several commands share, each declared once, and the table that they describe."""
 
-import os
+import re
 from collections.abc import Callable
+from dataclasses import fields
+from functools import partial
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
 import typer
+
+from unbag._declared import Declared, declarations
+from unbag._files import DataError
+from unbag.settings import Settings
+from unbag.tables.roles import ROLES, Roles
 
 from .console import messages
 
 if TYPE_CHECKING:
-    from unbag.io.table import Paths, Source
-
-ROLES = "Roles of columns"
+    from unbag.tables.table import Paths, Source
 
 Model = Annotated[Path, typer.Argument(help="A model file written by `unbag fit`.")]
 FORMATS = "CSV, TSV, Parquet, Feather, MIML ARFF, MATLAB or npz"
 Data = Annotated[
     list[Path],
-    typer.Argument(help=f"{FORMATS}. Several files, a folder or a pattern are read as one table."),
+    typer.Argument(help=f"{FORMATS}; several files, a folder or a pattern."),
+]
+DataOrMedia = Annotated[
+    list[Path],
+    typer.Argument(
+        help=f"{FORMATS}; several files, a folder or a pattern; recordings or pictures."
+    ),
 ]
 OneFile = Annotated[Path, typer.Argument(help=f"{FORMATS}.")]
 IgnoreLabels = Annotated[
     bool, typer.Option("--ignore-labels", help="Ignore the bag labels in the table.")
 ]
-IgnoreKnown = Annotated[
-    bool,
-    typer.Option("--ignore-known", help="Do not learn from labels of instances that people gave."),
-]
 Corrections = Annotated[
     Path | None,
     typer.Option(
-        help="What people corrected: an output of `annotate` with known_label filled in, or the "
-        "log of a `review`.",
-        rich_help_panel=ROLES,
+        metavar="FILE",
+        help="Corrections by people: an output of `annotate`, or the log of a `review`.",
     ),
 ]
+MediaRoot = Annotated[
+    Path | None,
+    typer.Option(
+        exists=True,
+        file_okay=False,
+        help="Folder of the recordings or pictures. Default: the folder that was extracted, or the "
+        "folder of the table.",
+    ),
+]
+Jobs = Annotated[int, typer.Option(help="Number of processes; -1 for all cores.")]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Show how the table would be read, and write nothing.")
-]
-InMemory = Annotated[
-    bool, typer.Option("--in-memory", help="Read the whole table into memory, even if it is large.")
-]
-OutOfCore = Annotated[
-    bool,
-    typer.Option("--out-of-core", help="Keep a Parquet table on disk, and read it in blocks."),
+    bool, typer.Option("--dry-run", help="Show how the table is read; write nothing.")
 ]
 Json = Annotated[
     bool,
     typer.Option("--json", callback=messages.choose_json, help="Print the result as JSON."),
 ]
+IN_MEMORY = "Read the whole table into memory, even if it is large."
+OUT_OF_CORE = "Keep a Parquet table on disk, and read it in blocks."
+IGNORE_KNOWN = "Do not learn from labels of instances that people gave."
+#: Declares an option that only ``--help-all`` shows.
+rarely: Callable[..., Any] = partial(typer.Option, hidden=True)
 
 
 def written(what: str) -> typer.models.OptionInfo:
     """Declare the option that says where a command writes."""
-    return typer.Option("--output", "-o", help=what)
+    return typer.Option("--output", "-o", metavar="FILE", help=what)
 
 
-def _role(kind, what, *names):
-    return Annotated[kind | None, typer.Option(*names, help=what, rich_help_panel=ROLES)]
+#: The roles that every command has as options that reads a table without a model.
+SHOWN: tuple[str, ...] = tuple(name for name, role in ROLES.items() if role.is_shown)
+#: Those of commands to which a model says the rest.
+OF_MODELS = ("bag", "labels", "label_table")
+#: How options write what they take, by the kind of a role or setting.
+VALUES: dict[str, str | None] = {
+    "column": "COLUMN", "columns": "COLUMN,...", "words": "WORD,...", "file": "FILE",
+    "text": "TEXT", "flag": None, "number": "NUMBER", "choice": None,
+}  # fmt: skip
+RoleFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--roles", metavar="FILE", help="A TOML file with these or other roles.",
+        rich_help_panel="Roles of columns",
+    ),
+]  # fmt: skip
 
 
-#: The options that say which column plays which role, by the roles' names.
-ROLE_OPTIONS = {
-    "bag": _role(str, "Column with the name of the bag."),
-    "labels": _role(str, "Column with the labels of the bag, such as wren|thrush."),
-    "unknown": _role(str, "Column with labels that may or may not occur in the bag."),
-    "label_columns": _role(
-        str,
-        "One 0/1 column per label, instead of --labels: names separated by commas, or a pattern "
-        "such as is_*.",
-    ),
-    "label_table": _role(Path, "A second table with columns bag and label, instead of --labels."),
-    "features": _role(
-        str,
-        "Feature columns, or patterns such as mfcc_*, separated by commas. Default: *, all numeric "
-        "columns without another role that do not look like a time, a place, an id, the truth, or "
-        "a property of the bag.",
-    ),
-    "embedding": _role(str, "Column of vectors; each of their entries is a feature."),
-    "known": _role(
-        str,
-        "Column with labels of instances that people gave; the model learns from them, too. "
-        "Default: known_label, if there is such a column.",
-    ),
-    "instance_labels": _role(
-        str,
-        "Column with the true labels of instances, to compare with; no model learns from them.",
-    ),
-    "instance_id": _role(str, "Column with a unique id of each instance."),
-    "carry": _role(
-        str,
-        "Numeric columns that are not features, separated by commas; they are copied to the "
-        "output.",
-    ),
-    "media": _role(str, "Column with the file of the picture or recording."),
-    "start": _role(str, "Column with the start of the instance in its recording, in seconds."),
-    "end": _role(str, "Column with the end of the instance, in seconds."),
-    "missing_values": _role(
-        str,
-        "What to do about missing values of features: mean (of the column) or drop (the row). "
-        "Default: stop with an error.",
-    ),
-    "delimiter": _role(str, "Separator between the labels in a cell. Default: |."),
-    "untagged": _role(
-        str,
-        "What an empty cell in place of labels means: unknown (nobody looked), absent (somebody "
-        "looked and found none), or refuse (the default: stop with an error).",
-    ),
-    "none": _role(
-        str,
-        "Words in place of labels that mean that the bag has none of them, separated by commas, "
-        "such as none,silence.",
-    ),
-    "fold_case": Annotated[
-        bool | None,
-        typer.Option(
-            "--fold-case/--keep-case",
-            help="Whether labels that differ in upper and lower case are one.",
-            rich_help_panel=ROLES,
-            show_default=False,
-        ),
-    ],
-    "rename": _role(
-        str,
-        "New names of labels: old=new, separated by commas; or a table with columns old and new.",
-    ),
-    "any_of": _role(
-        str,
-        "What is written between labels of which at least one is meant: with /, owl/hawk is an owl "
-        "or a hawk. Default: nothing, so that owl/hawk is a label like others.",
-    ),
-    "taxonomy": _role(
-        str,
-        "A CSV table with columns child, parent and rank: a label that is a parent means any label "
-        "below it. Or one of groups, with columns group and member.",
-    ),
-    "roles": _role(Path, "A TOML file with the roles of the columns.", "--roles"),
-}
-#: Those of commands that read a table as it is, and of commands that know it from a model. Commands
-#: that learn from labels of instances have ``known``, too.
-OF_TABLES = tuple(name for name in ROLE_OPTIONS if name != "known")
-OF_MODELS = (
-    "bag", "labels", "label_columns", "label_table", "media", "start", "end", "missing_values",
-    "delimiter", "untagged", "none", "fold_case", "rename", "any_of", "taxonomy", "roles",
-)  # fmt: skip
+class Given(NamedTuple):
+    """The roles that options name, and the files that these options have read."""
+
+    roles: Roles
+    files: list[Path]
 
 
-OTHER_TOOLS = "Files of other tools"
-
-
-def _tool(kind, what, *names, **more):
+def option(name: str, said: Declared, kind: Any, panel: str, **more: Any) -> Any:
+    """Declare the option of a role or a setting; without it, the value is None."""
+    names = "--fold-case/--keep-case" if name == "fold_case" else f"--{name.replace('_', '-')}"
+    text = re.sub("`(.+?)`", lambda found: f"--{found[1].replace('_', '-')}", said.help)
     return Annotated[
-        kind | None, typer.Option(*names, help=what, rich_help_panel=OTHER_TOOLS, **more)
-    ]
+        kind | None,
+        typer.Option(
+            names, help=text, metavar=VALUES.get(said.kind), rich_help_panel=panel,
+            **{"show_default": False, **more},
+        ),
+    ]  # fmt: skip
 
 
-#: The options on files of other tools, as `open_table` takes them.
-TOOL_OPTIONS = {
-    "from_": _tool(
-        str,
-        "Format of the table, if another tool wrote it: birdnet-embeddings, birdnet-detections, "
-        "hoplite, birdset, opensoundscape, raven, xeno-canto, coco, label-studio or audacity.",
-        "--from",
-        metavar="FORMAT",
-    ),
-    "tags": _tool(Path, "File of another tool with the labels of the bags."),
-    "absent": _tool(str, "Labels that the tags of a bag do not name are: absent or unknown."),
-    "confidence": _tool(float, "Labels detected with a lower confidence are unknown."),
-    "annotation_column": _tool(str, "Column with the label in a Raven selection table."),
-}
-OF_TOOLS = tuple(TOOL_OPTIONS)
+def option_of_role(name: str, hides: bool) -> Any:
+    """Declare the option of a role."""
+    said = ROLES[name]
+    # New names of labels may be written out.
+    kind: Any = str if name == "rename" else {"flag": bool, "file": Path}.get(said.kind, str)
+    return option(name, said, kind, "Roles of columns", hidden=hides and not said.is_shown)
 
 
-def with_roles(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command some of `ROLE_OPTIONS` and `TOOL_OPTIONS`, by name.
+def parameter(name: str, declared: Any, default: Any = None) -> Parameter:
+    """Make the parameter of a command from an option."""
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=declared)
 
-    The command gets them as keywords, None where an option was not used, for `Roles.from_options`
-    and `open_table`.
+
+def settings_as_options(settings: type) -> dict[str, Parameter]:
+    """Make the parameters of a command from the settings that a dataclass declares."""
+    hints, declared, found = get_type_hints(settings), declarations(settings), {}
+    for each in fields(settings):
+        said, hint, default = declared[each.name], hints[each.name], each.default
+        kind: Any = bool if said.kind == "flag" else str
+        if said.kind == "choice":
+            kind = Literal[said.words]
+        elif said.kind == "number":
+            kind = int if int in (hint, *get_args(hint)) else float
+        elif default == 0 and not isinstance(default, bool):
+            # Numbers that may be words are text.
+            default = f"{default:g}"
+        hidden = settings is Settings and not said.is_shown
+        found[each.name] = parameter(
+            each.name,
+            option(
+                each.name, said, kind, "Settings", show_default=True, hidden=hidden,
+                min=getattr(said, "least", None),
+            ),
+            default,
+        )  # fmt: skip
+    return found
+
+
+def show_all(context: typer.Context, wanted: bool) -> None:
+    """Print the help on all options."""
+    if wanted:
+        for each in context.command.params:
+            each.hidden = False  # type: ignore[attr-defined]
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+HelpAll = Annotated[
+    bool,
+    typer.Option("--help-all", is_eager=True, callback=show_all, help="Show all options."),
+]
+
+
+def with_options(*roles: str, settings: Any = None) -> Callable[[Callable[..., Any]], Any]:
+    """Give a command options for some roles, and for all settings that a dataclass declares.
+
+    It gets the roles as its argument `given`, and settings as `settings`. A fit has so many options
+    that only ``--help-all`` shows them all.
     """
-    known = ROLE_OPTIONS | TOOL_OPTIONS
-    roles = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=known[name])
-        for name in names
-    ]
+    hides = settings is Settings
+    added = [parameter(name, option_of_role(name, hides)) for name in roles]
+    added.append(parameter("role_file", RoleFile))
+    declared: dict[str, Parameter] = {} if settings is None else settings_as_options(settings)
+    added += declared.values()
+    if hides:
+        added.append(parameter("help_all", HelpAll, False))
 
-    def declare(command):
-        declared = signature(command).parameters.values()
+    def declare(command: Callable[..., Any]) -> Callable[..., Any]:
+        def run(**typed: Any) -> Any:
+            messages.in_role_file = ROLES.keys() - set(roles)
+            typed.pop("help_all", None)
+            if settings is not None:
+                typed["settings"] = made(settings, {name: typed.pop(name) for name in declared})
+            named, path = {name: typed.pop(name) for name in roles}, typed.pop("role_file")
+            return command(given=given_roles(named, path), **typed)
+
         own = [
-            each.replace(kind=Parameter.KEYWORD_ONLY) for each in declared if each.name != "given"
+            each.replace(kind=Parameter.KEYWORD_ONLY)
+            for each in signature(command).parameters.values()
+            if each.name not in ("given", "settings")
         ]
         needed = [each for each in own if each.default is Parameter.empty]
         others = [each for each in own if each.default is not Parameter.empty]
-        command.__signature__ = signature(command).replace(parameters=[*needed, *roles, *others])
-        return command
+        run.__signature__ = signature(command).replace(  # type: ignore[attr-defined]
+            parameters=[*needed, *added, *others]
+        )
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        return run
 
     return declare
 
 
-def taken_tool_options(given: dict[str, Any]) -> dict[str, Any]:
-    """Remove the options on files of other tools from those of a command, and return them.
-
-    They have the names of `unbag.io.adapters.open_from`; there are none without ``--from``.
-    """
-    format = given.pop("from_", None)
-    names = ("tags", "absent", "confidence", "annotation_column")
-    chosen = {name: value for name in names if (value := given.pop(name, None)) is not None}
-    if format is not None:
-        return {"format": format, **chosen}
-    for name in chosen:
-        option = name.replace("_", "-")
-        raise ValueError(f"--{option} is for files of other tools: use --from, too.")
-    return {}
+def given_roles(named: dict[str, Any], path: Path | None) -> Given:
+    """Return the roles that options name, and the files of them, which may not be replaced."""
+    roles = Roles.from_options(path, **named)
+    files = [path, roles.label_table, *(named.get(each) for each in ("rename", "taxonomy"))]
+    return Given(roles, [Path(each) for each in files if each and Path(each).exists()])
 
 
-def files_named(given: dict[str, Any], *others: Path | None) -> list[Path]:
-    """Return the files that options name: a command reads them, and may not replace them."""
-    from unbag.io import Roles
-
-    values = (*given.values(), *others)
-    named = [value for value in values if isinstance(value, str | os.PathLike)]
-    roles = Roles.from_options(**{name: given[name] for name in given if name in ROLE_OPTIONS})
-    if roles.label_table is not None:
-        # A file of roles may name it.
-        named.append(roles.label_table)
-    return [Path(name) for name in named if os.path.exists(name)]
+def made(settings: Any, typed: dict[str, Any]) -> Any:
+    """Return settings as options name them; those that cannot be are a wrong usage."""
+    try:
+        return settings.from_options(**typed) if settings is Settings else settings(**typed)
+    except DataError:
+        raise
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
-def open_table(table: "Paths", given: dict[str, Any]) -> "Source":
-    """Open the table that a command is given; what another tool wrote, by its adapter.
+def open_table(table: "Paths") -> "Source":
+    """Open the table that a command is given; errors in its numbers name it."""
+    from unbag.tables.table import open_source
 
-    The options on files of other tools are taken out of `given`.
-    """
-    from unbag.io.table import open_source
-
-    chosen = taken_tool_options(given)
-    if not chosen:
-        source = open_source(table)
-        messages.table = source.path
-        return source
-    from unbag.io.adapters import open_from
-
-    several = [table] if isinstance(table, str | os.PathLike) else table
-    if len(several) != 1:
-        raise ValueError(
-            f"--from {chosen['format']} takes one file, or a folder of them; got {len(several)}."
-        )
-    of_labels = {name: given.get(name) for name in ("delimiter", "untagged")}
-    source = open_from(several[0], **of_labels, **chosen)
+    source = open_source(table)
     messages.table = source.path
-    for note in source.notes:
-        messages.note(note)
     return source

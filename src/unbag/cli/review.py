@@ -9,51 +9,47 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from unbag._extras import require
 from unbag._files import check, check_outputs
-from unbag.io import Roles
-from unbag.io.answers import log_beside
+from unbag._messages import require
+from unbag.tables.answers import log_beside
 
 from . import options as o
 from .console import messages, progress
-from .evaluate import group_names, places, signal_layout
+from .evaluate import group_names, media_folder, places, signal_layout
 
 if TYPE_CHECKING:
-    from unbag.io import BagTable
     from unbag.labels import LabelSets
+    from unbag.tables import BagTable
 
 #: Answers after which the model is fitted again.
 REFIT_EVERY = 20
 
 
-@o.with_roles(*o.OF_MODELS, "known", "instance_id", *o.OF_TOOLS)
+@o.with_options(*o.OF_MODELS)
 def review(
     model: o.Model,
     table: o.Data,
+    given: o.Given,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port of the page; 0 for one that is free.")
     ] = 0,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Print the address, and open no browser.")
     ] = False,
-    media_root: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True, file_okay=False,
-            help="Folder of the files named in --media. Default: the folder of the table.",
-        ),
-    ] = None,
+    media_root: o.MediaRoot = None,
     log: Annotated[
         Path | None,
         typer.Option(
-            help="Log of the answers. Default: beside the table, with .answers.jsonl added to its "
+            help="Log of the answers. Default: next to the table, with .answers.jsonl added to its "
             "name."
         ),
     ] = None,
     refit_every: Annotated[
         int,
         typer.Option(
-            min=0, help="Fit the model again after so many answers; 0: only when asked to."
+            min=0,
+            help="Fit the model again after so many answers, for --export too; 0: only when asked "
+            "to on the page.",
         ),
     ] = REFIT_EVERY,
     export: Annotated[
@@ -65,12 +61,11 @@ def review(
     ] = None,
     ignore_labels: o.IgnoreLabels = False,
     as_json: o.Json = False,
-    **given: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Look at bags, listen, and correct their labels on a page of this machine.
 
-    Each answer is on disk before the page says so: the review can be stopped at any time, and goes
-    on where it was. `unbag fit --corrections LOG` learns from the answers.
+    Each answer is on disk before the page confirms it: the review can be stopped at any time, and
+    goes on where it was. `unbag fit --corrections LOG` learns from the answers.
 
     Example: unbag review words.unbag words.csv
     """
@@ -101,27 +96,29 @@ def review(
             messages.warn(note)
         session = Session(
             fitted, bags, labels, answers, known=data.known, ids=ids,
-            delimiter=data.roles.delimiter, group_names=group_names(data, fitted.classes_),
+            delimiter=data.roles.label_separator, group_names=group_names(data, fitted.classes_),
+            tagging=data.roles.tagging,
         )  # fmt: skip
+        for note in session.notes():
+            messages.warn(note)
         if export:
-            write_exports(export, session, data, media_root)
+            write_exports(export, session, data, media_root, refit_every)
             return
         serve(session, data, media_root, port, not no_browser, refit_every, notes)
 
 
 def read_for_review(
-    model: Path, table: list[Path], given: dict[str, Any], use_labels: bool, outputs: list[Path]
+    model: Path, table: list[Path], given: o.Given, use_labels: bool, outputs: list[Path]
 ) -> "tuple[Any, BagTable, LabelSets | None]":
     """Load a model, and read a table for it, with the labels of instances that people gave."""
     from unbag.frames import check_features, roles_for_model
-    from unbag.io.guess import with_known
-    from unbag.models import load_with_header
+    from unbag.models import load
+    from unbag.tables.guess import with_known
 
-    fitted, _ = load_with_header(model)
-    named = o.files_named(given)
-    with o.open_table(table, given) as source, progress("reading") as report:
-        check_outputs(outputs, [model, *source.files, *named])
-        roles = roles_for_model(fitted, source, Roles.from_options(**given), use_labels=use_labels)
+    fitted = load(model)
+    with o.open_table(table) as source, progress("reading") as report:
+        check_outputs(outputs, [model, *source.files, *given.files])
+        roles = roles_for_model(fitted, source, given.roles, use_labels=use_labels)
         roles = with_known(source, roles) if source.columns else roles
         data = source.read(roles, need_labels=False, progress=report)
         check_features(fitted, data)
@@ -142,21 +139,24 @@ def serve(
     """Serve the page until the command is stopped."""
     import threading
 
+    from unbag.report.media import Media
     from unbag.review.refitting import Refitting
-    from unbag.review.server import Instances, ReviewServer
+    from unbag.review.server import ReviewServer
 
     column = data.roles.media
     layout = signal_layout(data)
-    instances = Instances(
+    media = Media(
         None if column is None else data.column(column, "media").tolist(),
-        data.path.parent if media_root is None else media_root,
+        media_folder(data, media_root),
         places(data),
         layout=layout,
-        recordings=np.repeat(data.bags.ids, data.bags.sizes).astype(str) if layout else None,
+        recordings=np.repeat(data.bags.ids, data.bags.sizes).astype(str).tolist()
+        if layout
+        else None,
     )
     refitting = Refitting(session, refit_every, path=data.path, roles=data.roles)
     server = ReviewServer(
-        session, instances, refitting, port=port, title=data.path.name, notes=notes,
+        session, media, refitting, port=port, title=data.path.name, notes=notes,
     )  # fmt: skip
     messages.result({"address": server.address, "log": str(session.log.path)})
     if session.done:
@@ -176,15 +176,16 @@ def serve(
         session.check_tags()
 
     threading.Thread(target=begin, name="survey", daemon=True).start()
-    if opens:
-        # Where there is no browser, people copy the address.
-        with suppress(webbrowser.Error, OSError):
-            webbrowser.open_new_tab(server.address)
     try:
+        if opens:
+            # Where there is no browser, or no home, people copy the address.
+            with suppress(webbrowser.Error, OSError, RuntimeError):
+                webbrowser.open_new_tab(server.redirect().as_uri())
         server.run()
         # It ends by a signal, whose exception may have been lost where none can be raised.
         raise KeyboardInterrupt
     finally:
+        server.end_redirect()
         session.stop()
         refitting.stop()
         # Also after Ctrl-C, by which a review usually ends.
@@ -198,18 +199,28 @@ def n_answers(session: Any) -> str:
 
 
 def write_exports(
-    outputs: list[Path], session: Any, data: "BagTable", media_root: Path | None
+    outputs: list[Path], session: Any, data: "BagTable", media_root: Path | None, refit_every: int
 ) -> None:
-    """Write what people have corrected, and what the model says of the rest."""
-    from unbag.review.exporting import write_corrected
+    """Write what people have corrected, and what the model says of the rest.
 
+    With as many answers as the page wants for a fit, the model learns from them first.
+    """
+    from unbag.review.exporting import write_corrected
+    from unbag.review.refitting import Refitting
+
+    refitting = Refitting(session, refit_every, path=data.path, roles=data.roles)
+    if refitting.is_due:
+        with progress("fitting"):
+            refitting.run(survey=False)
+        if refitting.error is None:
+            messages.note("The model was fitted again with the answers.")
     with progress("asking the model") as report:
         session.survey(report, choose=False)
     write_corrected(outputs, session, data, media_root=media_root)
     n_labelled = int(sum(each is not None for each in session.known()))
     messages.result(
         {"outputs": [str(each) for each in outputs], "answers": len(session.done),
-         "known_labels": n_labelled}
+         "known_labels": n_labelled, "fitted_again": session.model_number > 0}
     )  # fmt: skip
     messages.note(
         f"{n_answers(session)}; {n_labelled:,} of {session.bags.n_instances:,} instances "

@@ -30,7 +30,7 @@ class StopSignals:
 
     @property
     def exit_code(self) -> int:
-        """What a shell gives for a program that this signal has ended."""
+        """The code that a shell gives for a program that this signal has ended."""
         return 128 + (self.received or signal.SIGINT)
 
     def answer(self) -> Callable[[], None]:
@@ -64,6 +64,15 @@ class StopSignals:
             yield
         finally:
             self._raises = False
+
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """End the process at the first signal, in the middle of `raised` too."""
+        raises, self._raises = self._raises, False
+        try:
+            yield
+        finally:
+            self._raises = raises
 
     def _stop(self, number, frame):
         if self._raises and self.received is None:

@@ -6,15 +6,13 @@ from .console import messages, progress
 from .printing import print_table
 
 if TYPE_CHECKING:
-    from unbag.learning import Settings, TrainingSet
-
-#: Settings that are shown, the best first.
-SHOWN = 20
+    from unbag.learning import TrainingSet
+    from unbag.settings import Settings
 
 
 def tuned_model(settings: "Settings", data: "TrainingSet", minutes: float | None) -> Any:
     """Choose the settings that are left open, show how far that has got, and fit a model."""
-    from unbag.fitting.solvers import interruptions_raised
+    from unbag.fitting.linear import interruptions_raised
     from unbag.tuning import tune_around
 
     # The search keeps what it has when it is stopped; the last fit is that of a command.
@@ -27,22 +25,17 @@ def show_search(tuning: dict[str, Any]) -> None:
     if messages.as_json:
         return
     tried = tuning["tried"]
-    names = list(dict.fromkeys(name for row in tried for name in row))
-    # Settings that were the same in all say nothing.
-    varied = [name for name in names if len({str(row.get(name, "")) for row in tried}) > 1]
-    always = ("round", "folds", "iterations", "log_likelihood")
-    shown = [name for name in names if name in (*varied, *always)]
-    if tried:
-        left_out = len(tried) - SHOWN
-        print_table(
-            "Settings by the log-likelihood of held-out bags; the better ones went on a round",
-            [name.replace("_", " ") for name in shown],
-            [[_text(row.get(name, "")) for name in shown] for row in tried[:SHOWN]],
-            [f"and {left_out} more, which --json lists"] if left_out > 0 else [],
-        )
+    if not tried:
+        messages.note(tuning["why"])
+        return
+    print_table(
+        "Features that were tried; evidence in standard errors above the default",
+        list(tried[0]),
+        [[_text(value) for value in row.values()] for row in tried],
+        [],
+    )
     if tuning["stopped"]:
-        taken = "the best so far was taken" if tried else "usual settings were taken"
-        messages.note(f"The search was stopped {tuning['stopped']}: {taken}.")
+        messages.note("The time was over before everything was tried.")
     messages.note(f"Chosen: {described(tuning)}.")
     if why := tuning.get("why"):
         messages.note(why)
@@ -50,10 +43,8 @@ def show_search(tuning: dict[str, Any]) -> None:
 
 def described(tuning: dict[str, Any]) -> str:
     """Return which settings were chosen, and from how many."""
-    settings = dict(tuning.get("chosen", {}))
-    if "threshold" in tuning:
-        settings["threshold"] = tuning["threshold"]
-    chosen = ", ".join(f"{name} {_text(value)}" for name, value in settings.items())
+    chosen = tuning.get("chosen", {})
+    chosen = ", ".join(f"{name} {_text(value)}" for name, value in chosen.items())
     return f"{chosen}; of {len(tuning.get('tried', ()))} settings tried on held-out bags"
 
 

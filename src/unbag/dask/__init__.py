@@ -4,7 +4,7 @@ The algorithm is the same as in memory: a sum over parts. Partitions of the bags
 workers. Each evaluation sends the weights to them, and gets one sum back.
 """
 
-from unbag._extras import require
+from unbag._messages import require
 
 # Raises an error that names the extra if Dask is not installed.
 require("distributed")

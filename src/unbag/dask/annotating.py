@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from distributed import Future
@@ -20,18 +20,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from unbag import annotations
 from unbag._files import DataError, PathLike, check, unwritable
-from unbag.annotations import REVIEW_SHARE, Figures
+from unbag.annotations import AnnotateOptions, Figures
 from unbag.bags import Bags, offsets_of
 from unbag.frames import in_classes, read_for_model, remembered_roles, roles_for_model
-from unbag.io import Roles
-from unbag.io.annotated import write_annotated, written_columns
-from unbag.io.arrays import bag_table
-from unbag.io.bag_table import BagTable
-from unbag.io.frame import open_frame
-from unbag.io.roles import OF_LABELS
 from unbag.labels import LabelSets
 from unbag.out_of_core import Annotated
 from unbag.out_of_core.annotating import opened_for_model
+from unbag.tables import Roles
+from unbag.tables.annotated import write_annotated, written_columns
+from unbag.tables.arrays import bag_table
+from unbag.tables.bag_table import BagTable
+from unbag.tables.frame import open_frame
+from unbag.tables.roles import OF_LABELS
 from unbag.tagging import BACKGROUND_NAME
 
 from .bags import ClusterBags
@@ -64,10 +64,7 @@ def annotate(
     untagged: str | None = None,
     roles: Roles | None = None,
     use_labels: bool = True,
-    review_share: float = REVIEW_SHARE,
-    unknown_below: float | None = None,
-    joint: bool = False,
-    background_name: str = BACKGROUND_NAME,
+    **options: Unpack[AnnotateOptions],
 ) -> Annotated:
     """Label every instance of bags on a cluster, and write a Parquet file for each partition.
 
@@ -92,12 +89,9 @@ def annotate(
         take precedence.
     use_labels : bool, default=True
         Whether to use the labels of bags, if there are any.
-    review_share : float
-        Share of the instances of each partition to flag for review.
-    unknown_below : float, optional
-        Instances whose label has a lower probability get no label.
-    joint, background_name
-        As in `unbag.annotations.annotate`.
+    **options
+        As in `unbag.annotations.annotate`, such as `joint`; `review_share` is that of each
+        partition.
 
     Returns
     -------
@@ -127,14 +121,13 @@ def annotate(
     check_is_fitted(model)
     check_kind(data)
     given = Roles.given(roles, bag=bag, labels=labels, untagged=untagged)
-    annotations.check_background_name(model, None, background_name)
-    options = {"review_share": review_share, "unknown_below": unknown_below, "joint": joint,
-               "background_name": background_name}  # fmt: skip
+    name = options.get("background_name", BACKGROUND_NAME)
+    annotations.check_background_name(model, None, name)
     wanted = Wanted(given, use_labels, options)
     with connected(client) as own, staged(Path(output)) as folder, Tasks(own) as tasks:
         found = tasks.results(annotated_partitions(model, data, tasks, wanted, folder))
         filled = [place for place, each in enumerate(found) if each is not None]
-        check(filled, "There are no bags: all partitions are empty.")
+        check(filled, "All partitions are empty: a cluster needs bags to annotate.")
         if not is_path(data):
             # For frames and pairs, this is known only after reading them.
             check_bags_not_split([found[place].ids.tolist() for place in filled], filled)
@@ -148,7 +141,7 @@ class Wanted:
 
     roles: Roles
     use_labels: bool
-    options: dict[str, Any]
+    options: AnnotateOptions
 
 
 @contextmanager
@@ -234,9 +227,8 @@ def files(folder: Path, partitions: Sequence[Any]) -> list[Path]:
 # What workers do.
 
 
-@dataclass(frozen=True, eq=False)
-class WrittenPartition:
-    """What a worker has written: ids of its bags, of shape (n_bags,), a summary and columns."""
+class WrittenPartition(NamedTuple):
+    """A partition that a worker has written: ids, of shape (n_bags,), a summary and columns."""
 
     ids: np.ndarray
     figures: Figures
@@ -284,5 +276,5 @@ def written(
     """Annotate the bags of a table, write its rows with the annotations, and return a summary."""
     bags = table.bags
     answers = annotations.annotate(model, bags, labels, **wanted.options)
-    columns = write_annotated(table, file, answers.columns(), earlier)
+    columns, _ = write_annotated(table, file, answers.columns(), earlier)
     return WrittenPartition(bags.ids, answers.figures(table.n_dropped), columns)

@@ -1,6 +1,7 @@
-"""Bags on the workers of a cluster, as the client knows them."""
+"""Bags on the workers of a cluster, as the client knows them, and as the source of a fit."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,17 @@ from numpy.typing import NDArray
 from unbag._files import check
 from unbag._messages import listed
 from unbag.bags import Bags, joined, offsets_of
+from unbag.fitting import BagSource
+from unbag.fitting.linear import Question
+from unbag.fitting.parts import PartMaker
 from unbag.labels import LabelSets
 
 from .clusters import Tasks
-from .partitions import Description, describe, some_bags
+from .partitions import Description, answer, describe, identity, maker_on_worker, some_bags
 from .sources import check_bags_not_split
 
 
-class ClusterBags:
+class ClusterBags(BagSource):
     """Bags whose features are on workers; the client knows their sizes, ids and labels.
 
     A partition is the future of a `Partition`, or of None if it is empty. Empty partitions are left
@@ -25,6 +29,9 @@ class ClusterBags:
     each partition among all bags, followed by the number of bags. Bags of a table `have_ids`; those
     of pairs may be numbered, each partition from 0 on.
     """
+
+    #: Called with the number of bags each time that a question has been answered.
+    on_bags_done: Callable[[int], object] | None = None
 
     def __init__(self, tasks: Tasks, partitions: list[Future], have_ids: bool = False) -> None:
         self.tasks = tasks
@@ -53,24 +60,6 @@ class ClusterBags:
         check_bags_not_split([ids.tolist() for ids in own], self.places)
         return joined(own)
 
-    def __len__(self) -> int:
-        return self.offsets.size - 1
-
-    @property
-    def sizes(self) -> NDArray[np.intp]:
-        """Number of instances in each bag, of shape (n_bags,)."""
-        return np.diff(self.offsets)
-
-    @property
-    def n_instances(self) -> int:
-        """Number of instances in all bags together."""
-        return int(self.offsets[-1])
-
-    @property
-    def rows(self) -> NDArray[np.intp]:
-        """The row of each instance, of shape (n_instances,): instances are in the order of bags."""
-        return np.arange(self.n_instances)
-
     @property
     def known(self) -> NDArray[Any] | None:
         """Labels of instances that people gave, None where there is none, if there are any."""
@@ -83,6 +72,22 @@ class ClusterBags:
         own = np.split(bags, np.searchsorted(bags, self.firsts[1:-1]))
         return [each - first for each, first in zip(own, self.firsts[:-1], strict=True)]
 
+    def parts(self, maker: PartMaker, map: Callable[..., Any]) -> "PartsOnWorkers":
+        """Send what makes the parts of each partition to the worker that holds it."""
+        places, makers = [], []
+        for place, chosen in enumerate(self.split(maker.chosen)):
+            if len(chosen):
+                first, last = self.firsts[place : place + 2].tolist()
+                own = replace(
+                    maker,
+                    problem=maker.problem.take(np.arange(first, last)),
+                    chosen=chosen,
+                    weight=None if maker.weight is None else maker.weight[first:last],
+                )
+                places.append(place)
+                makers.append(self.tasks.submit(maker_on_worker, self.partitions[place], own))
+        return PartsOnWorkers(self, places, makers)
+
     def sample(self, n_bytes: int) -> tuple[Bags, NDArray[np.intp]]:
         """Fetch a sample of bags, spread evenly over all, and return it with its positions.
 
@@ -93,6 +98,34 @@ class ClusterBags:
         places = np.linspace(0, len(self) - 1, n_bags).round().astype(np.intp)
         found = self.tasks.results(self.tasks.map(some_bags, self.partitions, self.split(places)))
         return Bags.concatenate(found, self.ids[places]), places
+
+
+@dataclass(frozen=True, eq=False)
+class PartsOnWorkers:
+    """Parts of the bags of some partitions, which stay on the workers.
+
+    Partitions add the answers of their parts in order, and the tree adds its branches in order. The
+    last digits of sums therefore depend on the partitions, but not on which worker computes what.
+    """
+
+    bags: ClusterBags
+    places: list[int]
+    makers: list[Future]
+
+    def sum(self, question: Question) -> Any:
+        """Ask every part, and add the answers on the workers."""
+        bags, tasks = self.bags, self.bags.tasks
+        answers = tasks.map(
+            answer,
+            [bags.partitions[place] for place in self.places],
+            self.makers,
+            bags.firsts[self.places].tolist(),
+            question=tasks.submit(identity, question),
+        )
+        total = tasks.total(answers)
+        if bags.on_bags_done is not None:
+            bags.on_bags_done(int(np.diff(bags.firsts)[self.places].sum()))
+        return total
 
 
 def check_same_features(name: str, own: Description, other_name: str, other: Description) -> None:

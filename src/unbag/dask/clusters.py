@@ -1,10 +1,12 @@
 """Clusters: connecting a client, checking its workers, and tasks that clean up after themselves."""
 
 import asyncio
+import operator
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager
+from functools import reduce
 from pkgutil import resolve_name
 from time import monotonic
 from typing import Any, TypeAlias
@@ -13,19 +15,18 @@ from weakref import WeakSet
 import distributed
 from distributed import CancelledError, Client, Future
 
+from unbag._messages import warn_caller
 from unbag._threads import core_count
 from unbag._version import __version__
-from unbag._warnings import warn_caller
 
 #: A client, the address of a scheduler, or None for the current client or a local cluster.
 ClientLike: TypeAlias = "Client | str | None"
 #: Seconds to wait for a scheduler.
 SCHEDULER_TIMEOUT = 10
-#: Seconds to wait for a worker; clusters that scale on demand start with none.
-WORKER_TIMEOUT = 60
-#: Seconds to wait for a new worker when all are lost. A nanny starts one in seconds, a queue of
-#: jobs in minutes.
-LOST_WORKERS_TIMEOUT = 300
+#: Seconds to wait for a worker if there is none: clusters that scale on demand start with none,
+#: and a nanny replaces a lost one in seconds. A busy scheduler notices a loss late, and within a
+#: minute all shall be over.
+WORKER_TIMEOUT = 40
 #: Seconds between checks for workers while waiting for results.
 CHECK_INTERVAL = 1.0
 #: Number of results that one task adds.
@@ -116,7 +117,7 @@ def opened(address: str) -> Client:
 
 def check_workers(client: Client) -> None:
     """Raise an error unless there are workers, all with this version of the package."""
-    if not client.scheduler_info(n_workers=-1)["workers"]:
+    if not client.nthreads():
         # A task, instead of just waiting, makes clusters start workers on demand.
         probe = client.submit(resolve_name, "sys:version", pure=False)
         try:
@@ -166,8 +167,8 @@ class Tasks:
 
     def n_threads(self) -> int:
         """Return the number of threads of all workers; 1 if all workers are lost at the moment."""
-        workers = self.client.scheduler_info(n_workers=-1)["workers"]
-        return max(sum(worker["nthreads"] for worker in workers.values()), 1)
+        workers: Any = self.client.nthreads()
+        return max(sum(workers.values()), 1)
 
     def submit(self, function: Callable[..., Any], *given: Any, **options: Any) -> Future:
         """Call a function on a worker."""
@@ -226,12 +227,12 @@ class Tasks:
             waiting.cancel()
 
     def _check_for_workers(self, lost_at: float | None) -> float | None:
-        """Return since when there are no workers; None if there are some.
+        """Return since when all workers are lost; None if there are some.
 
-        Raise an error if that is longer than `LOST_WORKERS_TIMEOUT`.
+        Raise an error if that is longer than `WORKER_TIMEOUT`.
         """
         try:
-            workers = self.client.scheduler_info(n_workers=-1)["workers"]
+            workers = self.client.nthreads()
         except OSError:
             # The scheduler is lost, and the client cancels the tasks.
             return lost_at
@@ -241,23 +242,20 @@ class Tasks:
             return None
         if lost_at is None:
             warn_caller(
-                f"The cluster has lost all its workers: waiting up to {LOST_WORKERS_TIMEOUT:g} "
+                f"The cluster has lost all its workers: waiting up to {WORKER_TIMEOUT:g} "
                 "seconds for new ones, which repeat what was lost.",
                 LostWorkersWarning,
             )
             return monotonic()
-        if monotonic() - lost_at > LOST_WORKERS_TIMEOUT:
+        if monotonic() - lost_at > WORKER_TIMEOUT:
             raise ClusterError(
                 "The cluster has lost all its workers, and no new one came within "
-                f"{LOST_WORKERS_TIMEOUT:g} seconds: look in their logs why they ended (often they "
+                f"{WORKER_TIMEOUT:g} seconds: look in their logs why they ended (often they "
                 "run out of memory), start workers, and begin again."
             )
         return lost_at
 
 
 def add_up(answers: Sequence[Any]) -> Any:
-    """Add the results of parts in order; dicts of relaxed labels are merged."""
-    first, *rest = answers
-    for answer in rest:
-        first = first | answer if isinstance(first, dict) else first + answer
-    return first
+    """Add answers in order."""
+    return reduce(operator.add, answers)

@@ -2,21 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
-from unbag._files import PathLike, check
+from unbag._files import check
 from unbag.estimators import ORLogisticRegression
-from unbag.fitting import Progress, Training
-from unbag.io import Roles
-from unbag.learning import (
-    TrainingSet,
-    read_tags,
-    refuse_contradiction,
-    refuse_corrections,
-    refuse_truth,
-)
-from unbag.out_of_core.fits import Pace, check_model, fit_not_in_memory, opened, training_set_of
+from unbag.fitting import Progress
+from unbag.fitting.linear import Watch
+from unbag.learning import TrainingSet, read_tags
+from unbag.out_of_core.fits import Pace, check_model, opened, roles_of_call, training_set_of
+from unbag.tables import Roles
+from unbag.tables.roles import ColumnRoles
 
 from .bags import ClusterBags, joined_labels
 from .clusters import ClientLike, Tasks, connected
@@ -32,7 +27,6 @@ from .sources import (
     roles_of_frames,
     tagged_bags,
 )
-from .training import ClusterTraining
 
 
 def fit(
@@ -40,15 +34,9 @@ def fit(
     data: Any,
     client: ClientLike = None,
     *,
-    bag: str | None = None,
-    labels: str | None = None,
-    known: str | None = None,
-    corrections: PathLike | None = None,
-    ignore_known: bool = False,
-    instance_labels: str | None = None,
-    untagged: str | None = None,
-    roles: Roles | None = None,
     progress: Callable[[Pace], object] | None = None,
+    watch: Watch | None = None,
+    **named: Unpack[ColumnRoles],
 ) -> ORLogisticRegression:
     """Fit a model to bags that are spread over the workers of a cluster.
 
@@ -58,31 +46,19 @@ def fit(
         Fitted in place, as by its `fit` method.
     data : dask DataFrame, list of (Bags, labels), str or path
         A Dask DataFrame with one row per instance, or one row per bag with lists; all rows of a bag
-        must be in one partition. Or a list of pairs, each of which is a partition: as values,
+        must be in one partition. Or a list of pairs; each pair is a partition: as values,
         delayed, or futures. Or a Parquet set as in `unbag.out_of_core.fit`, which all workers must
         see under the same path.
     client : distributed.Client or str, optional
         A client, or the address of a scheduler. By default the current client; if there is none, a
         cluster of threads in this process, which ends with the fit. Use only a scheduler that you
         trust: whoever runs it can run code in this process.
-    bag, labels : str, optional
-        The columns of the bag and of its labels; by default "bag" and "labels".
-    known : str, optional
-        A column of labels of instances that people gave, to be fitted to as well; by default
-        ``known_label``, if there is one.
-    corrections : str or path, optional
-        Refused: the rows of two tables are compared in memory only. Fit to the annotated table in
-        which people have filled in ``known_label``, or use `unbag.fit`.
-    ignore_known : bool, default=False
-        Whether to do without such labels, where the data have some.
-    instance_labels : str, optional
-        Refused: labels to compare with are not learnt from. Use `known`.
-    untagged : {"refuse", "unknown", "absent"}, optional
-        What an empty cell in place of labels means, as in :class:`unbag.io.Roles`.
-    roles : Roles, optional
-        The roles of other columns; the arguments above take precedence.
     progress : callable, optional
         Called with an `unbag.out_of_core.Pace` after each pass over all bags.
+    watch : callable, optional
+        As in `ORLogisticRegression.fit`.
+    **named
+        Roles of columns, `roles` and `ignore_known`, as in `unbag.out_of_core.fit`.
 
     Returns
     -------
@@ -113,21 +89,17 @@ def fit(
     """
     check_model(model, "on a cluster")
     check_kind(data)
-    refuse_truth(instance_labels)
-    refuse_corrections(corrections)
-    refuse_contradiction(ignore_known, known=known)
-    given = Roles.given(roles, bag=bag, labels=labels, known=known, untagged=untagged)
+    given, ignore_known = roles_of_call(**named), named.get("ignore_known", False)
     pace = Pace(0, model.max_iter, report=progress)
 
-    def watch(training: Training, now: Progress, iteration: int, log_likelihood: float) -> object:
-        pace.on_iteration(iteration, log_likelihood)
-        return model._watch(iteration, log_likelihood)
+    def keep(now: Progress) -> object:
+        pace.on_iteration(now)
+        return watch is not None and watch(now)
 
-    make = partial(ClusterTraining, on_bags_done=pace.on_bags_done)
     with connected(client) as own, Tasks(own) as tasks:
         found = on_workers(data, tasks, given, ignore_known).check_learnable().announced()
-        pace.n_bags = len(found.bags)
-        fit_not_in_memory(model, found, make, watch)
+        pace.n_bags, found.bags.on_bags_done = len(found.bags), pace.on_bags_done
+        model.fit(found.bags, found.labels, found.known, watch=keep)
     found.remember(model)
     return model
 

@@ -1,10 +1,9 @@
-"""What workers hold and compute: the bags of a partition, and the results of its parts."""
+"""Bags of a partition on a worker, and the results of its parts."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -14,54 +13,19 @@ from scipy import sparse
 from unbag._files import DataError
 from unbag._threads import one_blas_thread
 from unbag.bags import Bags
-from unbag.fitting import Part, make_parts
-from unbag.groups import Groups
-from unbag.io import Roles
-from unbag.io.frame import open_frame
-from unbag.io.guess import rows_judged
-from unbag.io.parquet_set import ParquetSet, RowReader
-from unbag.io.roles import check_column
-from unbag.io.scan import factorized, spelt_out
+from unbag.fitting.linear import Question
+from unbag.fitting.parts import Part, PartMaker
 from unbag.labels import LabelSets
-from unbag.union import UnionProblem
-from unbag.union.dispatch import Method
+from unbag.tables import Roles
+from unbag.tables.frame import open_frame
+from unbag.tables.guess import rows_judged
+from unbag.tables.parquet_set import ParquetSet, RowReader
+from unbag.tables.roles import check_column
+from unbag.tables.scan import factorized, spelt_out
 from unbag.validation import check_finite, in_bag_order
 
 from .allocation import keep_freed_memory
 from .clusters import add_up
-
-
-@dataclass(frozen=True, eq=False)
-class PartitionProblem:
-    """The problem of a fit for the bags of one partition: label sets, known labels, weights.
-
-    `groups` are those of classes that its bags require.
-
-    `first` is the position of its first bag among all bags, `chosen` are the bags to fit to, and
-    `centre` and `method` are as in `Part`. `make` creates parts. Cached parts are recognised by
-    `name`.
-    """
-
-    first: int
-    y: np.ndarray
-    instance_labels: np.ndarray | None
-    chosen: np.ndarray
-    weight: np.ndarray | None
-    centre: np.ndarray | None
-    method: Method
-    make: Callable[..., Part]
-    groups: Groups | None = None
-    name: str = field(default_factory=lambda: uuid4().hex)
-
-    def parts(self, bags: Bags, sample: np.ndarray | None) -> list[Part]:
-        """Split the chosen bags, or a sample of them, into parts."""
-        chosen = self.chosen if sample is None else sample
-        problem = UnionProblem(bags.offsets, self.y, self.instance_labels, self.groups)
-        given = bags, problem, chosen, self.weight, self.centre, self.method
-        return make_parts(*given, gather=sample is not None, part=self._part)
-
-    def _part(self, X, rows, own, *given):
-        return self.make(X, rows, own + self.first, *given)
 
 
 class Partition:
@@ -71,51 +35,30 @@ class Partition:
         self.bags = bags
         self.labels = labels
         self.known = known
-        # The parts of the last evaluation, and their problem and sample.
-        self._parts: tuple[str, np.ndarray | None, list[Part]] | None = None
+        # What was asked last, and what has made it.
+        self._made: tuple[PartMaker, list[Part]] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_parts": None}
+        return vars(self) | {"_made": None}
 
     def __sizeof__(self) -> int:
         # Dask uses this to decide what to move, and when memory is full.
         X = self.bags.X
         return object.__sizeof__(self) + (X.data.nbytes if sparse.issparse(X) else X.nbytes)
 
-    def parts(self, problem: PartitionProblem, sample: np.ndarray | None) -> list[Part]:
-        """Return the parts of a problem, cached together with what they cache themselves."""
-        if self._parts is not None:
-            name, known, parts = self._parts
-            if name == problem.name and is_same_sample(known, sample):
-                return parts
-        parts = problem.parts(self.bags, sample)
-        self._parts = problem.name, sample, parts
-        return parts
-
-    def forget(self) -> None:
-        """Clear the cached parts."""
-        self._parts = None
+    def parts(self, maker: PartMaker, first_bag: int) -> list[Part]:
+        """Return the parts of the bags; the last ones are kept for the next question."""
+        if self._made is None or self._made[0] is not maker:
+            X, runs = self.bags.X, maker.runs(self.bags.n_features)
+            self._made = maker, [maker.part(X, own, first_bag=first_bag) for own in runs]
+        return self._made[1]
 
 
-def is_same_sample(one: np.ndarray | None, other: np.ndarray | None) -> bool:
-    """Return whether two samples have the same bags; None means all bags."""
-    return one is other or (one is not None and other is not None and np.array_equal(one, other))
-
-
-def answer(
-    partition: Partition,
-    problem: PartitionProblem,
-    sample: np.ndarray | None,
-    question: Callable[[Part], Any],
-) -> Any:
-    """Evaluate a function on all parts of a partition, and add up the results."""
+def answer(partition: Partition, maker: PartMaker, first_bag: int, question: Question) -> Any:
+    """Ask all parts of a partition, whose first bag has a position among all, and add up."""
     keep_freed_memory()
     with one_blas_thread():
-        total = add_up([question(part) for part in partition.parts(problem, sample)])
-    if isinstance(total, dict):
-        # The parts have relaxed labels. If the task were repeated, they would relax more.
-        partition.forget()
-    return total
+        return add_up([question(part) for part in partition.parts(maker, first_bag)])
 
 
 def identity(thing: Any) -> Any:
@@ -123,9 +66,9 @@ def identity(thing: Any) -> Any:
     return thing
 
 
-def problem_on_worker(partition: Partition, problem: PartitionProblem) -> PartitionProblem:
-    """Return the problem, on the worker that holds the partition, where it will be needed."""
-    return problem
+def maker_on_worker(partition: Partition, maker: PartMaker) -> PartMaker:
+    """Return the maker, on the worker that holds the partition, where it will be needed."""
+    return maker
 
 
 def some_bags(partition: Partition, places: np.ndarray) -> Bags:
@@ -153,7 +96,7 @@ def faults_of(name: str) -> Iterator[None]:
 
 
 def read_pair(pair: Any, place: int) -> Partition | None:
-    """Convert a `Pair`, or bags and labels, to a partition; None if there are no bags."""
+    """Convert a `Pair`, or bags and labels, to a partition; None if it has no bags."""
     items = pair.items if isinstance(pair, Pair) else pair
     with faults_of(f"Partition {place}"):
         check_pair(items)
@@ -180,15 +123,11 @@ def plain_labels(labels: Any, bags: Bags) -> Any:
     if sparse.issparse(labels) or hasattr(type(labels), "columns"):
         labels = LabelSets.parse(labels)
     if not isinstance(labels, LabelSets):
-        labels = np.asarray(labels) if np.ndim(labels) == 2 and is_array(labels) else list(labels)
+        is_indicator = hasattr(labels, "__array__") and np.ndim(labels) == 2
+        labels = np.asarray(labels) if is_indicator else list(labels)
     if len(labels) != len(bags):
         raise ValueError(f"it has {len(bags)} bags but {len(labels)} label sets.")
     return labels
-
-
-def is_array(labels: Any) -> bool:
-    """Return whether labels are an array; nested lists are label sets."""
-    return hasattr(labels, "__array__")
 
 
 def first_rows(frame: Any, n_before: int) -> Any:

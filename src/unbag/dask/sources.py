@@ -11,18 +11,17 @@ import numpy as np
 import pandas
 import pyarrow as pa
 from dask.base import is_dask_collection
-from dask.delayed import delayed
 from distributed import Future
 from pyarrow.types import is_integer, is_large_string, is_string
 
 from unbag._files import DataError, check
-from unbag.io import Roles
-from unbag.io.frame import PyarrowTable, open_frame
-from unbag.io.guess import with_known
-from unbag.io.roles import OF_LABELS
-from unbag.io.scan import Scan
-from unbag.io.stored import StoredBags
 from unbag.labels import LabelSets
+from unbag.tables import Roles
+from unbag.tables.frame import PyarrowTable, open_frame
+from unbag.tables.guess import with_known
+from unbag.tables.roles import OF_LABELS
+from unbag.tables.scan import Scan
+from unbag.tables.stored import StoredBags
 
 from .clusters import Tasks
 from .partitions import (
@@ -56,7 +55,7 @@ def is_pairs(data: Any) -> bool:
 
 
 def check_kind(data: Any) -> None:
-    """Raise an error unless data are of a supported kind."""
+    """Raise an error unless data have a supported kind."""
     is_frame = is_dask_collection(data) and hasattr(data, "to_delayed") and hasattr(data, "columns")
     if is_path(data) or is_pairs(data) or is_frame:
         return
@@ -72,7 +71,6 @@ def check_kind(data: Any) -> None:
 def pairs_of(data: Sequence[Any], tasks: Tasks) -> list[Future]:
     """Return a `Partition` for each pair of bags and labels: values, delayed, or futures."""
     check(len(data), "There are no partitions: the list of pairs is empty.")
-    data = [delayed_pair(pair) for pair in data]
     later = [place for place, pair in enumerate(data) if is_dask_collection(pair)]
     coming = dict(zip(later, tasks.compute([data[place] for place in later]), strict=True))
     partitions = []
@@ -87,14 +85,6 @@ def pairs_of(data: Sequence[Any], tasks: Tasks) -> list[Future]:
             given = Pair(pair)
         partitions.append(tasks.submit(read_pair, given, place))
     return partitions
-
-
-def delayed_pair(pair: Any) -> Any:
-    """Return a pair as one delayed value if its bags or labels are delayed."""
-    is_plain = isinstance(pair, tuple | list)
-    if is_plain and any(is_dask_collection(each) or isinstance(each, Future) for each in pair):
-        return delayed(tuple(pair))
-    return pair
 
 
 # Dask DataFrames.
@@ -175,7 +165,7 @@ def tagged_bags(frames: list[Future], tasks: Tasks, roles: Roles) -> TaggedBags:
     here = roles.label_columns if roles.label_table is None else None
     wanted = Roles(
         bag=roles.bag, labels=roles.labels, unknown=roles.unknown, features=(), label_columns=here,
-        **{name: getattr(roles, name) for name in ("delimiter", *OF_LABELS)},
+        **{name: getattr(roles, name) for name in ("label_separator", *OF_LABELS)},
     )  # fmt: skip
     found = tasks.results(tasks.map(rows_with_tags, frames, names_of(frames), roles=wanted))
     filled = {place: each for place, each in enumerate(found) if each is not None}
@@ -189,17 +179,15 @@ def tagged_bags(frames: list[Future], tasks: Tasks, roles: Roles) -> TaggedBags:
     if roles.label_table is not None:
         wanted = replace(wanted, label_table=roles.label_table, label_columns=roles.label_columns)
     scan = Scan(source, wanted)
-    for first, chunk in source.chunks(texts=scan.columns):
-        scan.add(first, chunk)
-    scan.finish()
     n_bags = [len(ids.get(place, ())) for place in range(len(frames))]
-    return TaggedBags(scan.ids(), scan.label_sets(), n_bags, scan.tagging.unused_names())
+    return TaggedBags(scan.ids.to_pylist(), scan.label_sets(), n_bags, scan.tagging.unused_names())
 
 
 def same_types(tables: dict[int, pa.Table]) -> dict[int, pa.Table]:
     """Return rows of partitions, by their positions, with numbers as text where others have text.
 
-    Their first column has the names of bags, which must be of one type.
+    Integers with a sign become text where others have none. The first column has the names of bags,
+    which must not be text in some partitions only.
     """
     found = dict(tables)
     for column, name in enumerate(next(iter(tables.values())).column_names):
@@ -208,12 +196,14 @@ def same_types(tables: dict[int, pa.Table]) -> dict[int, pa.Table]:
             place for place, kind in kinds.items() if is_string(kind) or is_large_string(kind)
         ]
         of_numbers = [place for place, kind in kinds.items() if is_integer(kind)]
-        if not of_text or not of_numbers:
+        # No type of integers holds what both others hold.
+        is_wide = pa.uint64() in kinds.values() and len({kinds[each] for each in of_numbers}) > 1
+        if not of_numbers or not (of_text or is_wide):
             continue
         check(
-            column > 0,
+            column > 0 or not of_text,
             f"Partition {of_numbers[0]} has numbers in the column {name!r}, but partition "
-            f"{of_text[0]} has text: give the names of bags one type.",
+            f"{(of_text or [0])[0]} has text: give the names of bags one type.",
         )
         for place in of_numbers:
             as_text = found[place].column(column).cast(pa.string())

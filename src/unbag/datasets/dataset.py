@@ -1,14 +1,12 @@
-"""What every loader returns."""
+"""Bags with their labels, and the label of every instance."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from unbag.bags import Bags, offsets_of
+from unbag.bags import Bags
 from unbag.labels import LabelSets
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ class Dataset:
     Parameters
     ----------
     name : str
-        The name under which `load` knows it, such as ``"letter-carroll"``.
+        Its name, such as ``"letter-carroll"``.
     bags : Bags
         With `instance_labels` and `feature_names`.
     y : array-like of shape (n_bags, n_classes)
@@ -95,7 +93,7 @@ class Dataset:
         """
         import pyarrow as pa
 
-        from unbag.io.arrays import long_chunks
+        from unbag.tables.arrays import long_chunks
 
         labels = LabelSets(self.y, self.class_names)
         return pa.concat_tables(
@@ -126,48 +124,3 @@ def union_of(instance_labels: np.ndarray, offsets: np.ndarray, n_classes: int) -
     y = np.zeros((len(offsets) - 1, n_classes), np.int8)
     y[bag_of_instance[labelled], instance_labels[labelled]] = 1
     return y
-
-
-def arrays_of(
-    X: ArrayLike,
-    instance_labels: ArrayLike,
-    bag_of_instance: ArrayLike,
-    class_names: Sequence[str],
-    **others: Any,
-) -> dict[str, Any]:
-    """Put instances into the layout of ``.npz`` files: bag after bag, with the unions of labels.
-
-    The labels of instances are columns of `class_names`; -1 is none of them. Instances of a bag
-    need not be neighbours; they keep their order. Further arrays of the layout are those that
-    `unbag.io.read_npz` lists; ``bag_labels`` take the place of the unions. There are as many bags
-    as `ids`, if these are given.
-
-    Examples
-    --------
-    >>> arrays = arrays_of([[1.0], [2.0], [3.0]], [0, 1, 1], [1, 0, 1], ["wren", "tit"])
-    >>> arrays["offsets"].tolist(), arrays["bag_labels"].tolist()
-    ([0, 1, 3], [[0, 1], [1, 1]])
-    """
-    bags = np.asarray(bag_of_instance, dtype=np.intp)
-    order = np.argsort(bags, kind="stable")
-    offsets = offsets_of(np.bincount(bags, minlength=len(others.get("ids", ()))))
-    labels = np.asarray(instance_labels, dtype=np.int16)[order]
-    return {
-        "X": np.asarray(X, dtype=np.float64)[order],
-        "instance_labels": labels,
-        "offsets": offsets,
-        "bag_labels": union_of(labels, offsets, len(class_names)),
-        "class_names": np.array(class_names),
-        **others,
-    }
-
-
-def numbered_lines(path: Path, first: int = 1) -> list[tuple[int, str]]:
-    """Return the lines from `first` on that are not blank, stripped, each with its number."""
-    lines = enumerate(path.read_text(encoding="utf-8").splitlines()[first - 1 :], start=first)
-    return [(number, line.strip()) for number, line in lines if line.strip()]
-
-
-def unexpected_line(path: Path, number: int, line: str, expected: str) -> ValueError:
-    """Return an error about a line of a file that holds something else than it should."""
-    return ValueError(f"{path}, line {number}: expected {expected}, not {line[:60]!r}.")

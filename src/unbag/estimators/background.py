@@ -16,9 +16,9 @@ def is_background(labels: ArrayLike) -> NDArray[np.bool_]:
     Parameters
     ----------
     labels : array-like of shape (n_instances,)
-        What `predict_instances` or `annotate` returned, of a model with a background class. Any
-        other shape will do, that of one label too. Tables say it by a word, "background", which is
-        known here too; but where they say nothing, their column ``status`` says why.
+        Labels from `predict_instances` or `annotate` of a model with a background class; a single
+        label and arrays of any shape also work. In tables, the word "background" is that label, and
+        the column ``status`` says why other cells are empty.
 
     Returns
     -------

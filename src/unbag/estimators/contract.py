@@ -1,4 +1,4 @@
-"""What all estimators share: how bags and labels come in, and how bags are answered for.
+"""The contract of all estimators: how they take bags and labels, and what they answer for bags.
 
 The sample is the bag. How much more a model can answer depends on what it knows, so there are
 four bases, each built on the one before:
@@ -11,7 +11,8 @@ four bases, each built on the one before:
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,31 +22,40 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from unbag._messages import warn_caller
 from unbag._scikit_learn import BaseEstimator, ClassifierMixin
-from unbag._warnings import warn_caller
-from unbag.bags import Bags, BagsLike
+from unbag.bags import Bags, BagsLike, value_array
+from unbag.fitting import BagSource
+from unbag.fitting.decide import NO_BAG_LEFT
 from unbag.frames import FrameAnswers
 from unbag.labels import ColumnOfLabel, LabelSets, LabelSetsLike
 from unbag.metrics import ranking_loss
 from unbag.models import save
+from unbag.union import ImpossibleBagError, ImpossibleBagWarning, UnionProblem
+from unbag.union.policy import describe_impossible
 from unbag.validation import (
     as_labels,
     bag_weights,
     check_columns,
+    check_numbers,
     check_scaling,
+    known_columns,
     validate_bags,
 )
 
-# Where scikit-learn's estimators take their random numbers from.
+# Sources of random numbers, as in scikit-learn's estimators.
 RandomState: TypeAlias = int | np.random.RandomState | None
 
-# What the models of bags alone lack, and why.
+# Probability from which a class is taken to occur in a bag.
+Threshold: TypeAlias = float | Literal["union"]
+
+# Methods that some models lack, and why.
 INSTANCE_METHODS: dict[str, str] = {
     "predict_instances": "it scores whole bags, not their instances",
     "annotate": "it scores whole bags, not their instances",
-    "predict_instances_proba": "its scores of instances are no probabilities",
-    "annotate_proba": "its scores of instances are no probabilities",
-    "predict_proba": "its scores of bags are no probabilities",
+    "predict_instances_proba": "it gives instances scores, but not probabilities",
+    "annotate_proba": "it gives instances scores, but not probabilities",
+    "predict_proba": "it gives bags scores, but not probabilities",
     "log_likelihood": "it gives label sets no probability",
 }
 
@@ -54,15 +64,15 @@ class BagClassifier(FrameAnswers, ClassifierMixin, BaseEstimator):
     """Base of all estimators: the sample is the bag.
 
     A subclass learns `classes_`, `class_counts_` (how many training bags have each class) and
-    `single_label_` in ``fit`` (by `_read_bags` and `_read_labels` with ``reset=True``) and
+    `single_label_` in ``fit`` (by `_read_bags` and `read_labels` with ``reset=True``) and
     implements ``_bag_scores(bags)``, of shape (n_bags, n_classes), and ``_bag_sets(bags, scores)``,
-    the indicator of the classes that it takes to occur. Empty bags, in which nothing occurs, are
-    seen to here. Its parameter `classes` is the vocabulary, or None where the labels of the
-    training bags are.
+    the indicator of the classes that it takes to occur. Empty bags are handled here: nothing
+    occurs in them. Its parameter `classes` is the vocabulary; with None, the labels of the training
+    bags are.
     """
 
     _accepts_sparse = False
-    # Whether a fit knows what labels that name groups of classes mean.
+    # Whether a fit can learn from labels that name groups of classes.
     _knows_groups = True
 
     classes: ArrayLike | None
@@ -74,17 +84,17 @@ class BagClassifier(FrameAnswers, ClassifierMixin, BaseEstimator):
     _bag_scores: Callable[..., Any]
     _bag_sets: Callable[..., Any]
 
-    # Type checkers shall know that a model lacks a method, and not why.
+    # Type checkers should see that a model lacks a method; the reason is for people.
     if not TYPE_CHECKING:
 
         def __getattr__(self, name):
             model = type(self).__name__
-            # The answers for frames are made of probabilities.
+            # Answers for frames need probabilities.
             why = INSTANCE_METHODS.get("annotate_proba" if name == "annotate_frame" else name)
             if why is None:
                 why = f"{model!r} object has no attribute {name!r}"
                 raise AttributeError(why, name=name, obj=self)
-            # Of the models that score instances, none lacks the first two.
+            # All models that score instances have the first two.
             if not hasattr(type(self), "predict_instances"):
                 why = INSTANCE_METHODS["predict_instances"]
             raise AttributeError(f"{model} has no {name}: {why}.", name=name, obj=self)
@@ -99,10 +109,8 @@ class BagClassifier(FrameAnswers, ClassifierMixin, BaseEstimator):
 
     @property
     def model(self) -> "BagClassifier":
-        """The model itself, as `BagPipeline.model` is that at the end of a pipeline."""
+        """The model itself, for symmetry with `BagPipeline.model`."""
         return self
-
-    # What comes in.
 
     def _read_bags(self, X, reset=False):
         """Return X as Bags of finite features: as many as in fit, unless this is `fit` (reset)."""
@@ -110,17 +118,17 @@ class BagClassifier(FrameAnswers, ClassifierMixin, BaseEstimator):
             check_is_fitted(self)
         return validate_bags(self, X, reset=reset, accept_sparse=self._accepts_sparse)
 
-    def _read_training(self, X, y, are_elsewhere=False) -> tuple[Bags, LabelSets]:
+    def _read_training(self, X, y) -> tuple[Any, LabelSets]:
         """Return the bags and label sets of a fit, and learn their features and classes.
 
-        Where the features are not in memory, they are checked when they are read.
+        Features that are not in memory are checked when they are read.
         """
-        bags: Any = X
-        if are_elsewhere:
+        bags = X
+        if isinstance(X, BagSource):
             check_columns(self, X, reset=True)
         else:
             bags = self._read_bags(X, reset=True)
-        labels = self._read_labels(y, X, reset=True)
+        labels = read_labels(self, y, X, reset=True)
         if labels.groups is not None and not self._knows_groups:
             warn_caller(
                 f"{type(self).__name__} cannot learn from labels that say that one of several "
@@ -129,43 +137,12 @@ class BagClassifier(FrameAnswers, ClassifierMixin, BaseEstimator):
             )
         return bags, labels
 
-    def _read_fit(self: Any, X, y, instance_labels, sample_weight, are_elsewhere=False):
-        """Return what a fit is given: bags, label sets, labels of instances, and weights."""
-        bags, labels = self._read_training(X, y, are_elsewhere)
+    def _read_fit(self: Any, X, y, instance_labels, sample_weight):
+        """Return bags, label sets, columns of known instances, and weights of bags of a fit."""
+        bags, labels = self._read_training(X, y)
         check_scaling(bags, self.scaling)
-        pinned = self._read_instance_labels(instance_labels, bags, labels)
+        pinned = known_columns(instance_labels, bags, self.classes_, labels)
         return bags, labels, pinned, bag_weights(sample_weight, bags, X)
-
-    def _read_labels(self, y, X, reset=False):
-        """Return y as LabelSets of the bags X over `classes_`; in fit, learn these."""
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
-        y = as_labels(y, X, are_sets=not reset and not self.single_label_)
-        vocabulary = None if self.classes is None else as_classes(self.classes)
-        if reset:
-            self.single_label_ = is_one_label_each(y)
-        if self.single_label_ and is_one_label_each(y):
-            y = np.asarray(y)
-            if y.dtype.kind == "f":
-                assert_all_finite(y, input_name="y")
-            if reset:
-                check_classification_targets(y)
-                self.classes_ = np.unique(y) if vocabulary is None else vocabulary
-            labels, is_strange = one_label_each(y, self.classes_)
-            if is_strange.any():
-                b = int(np.argmax(is_strange))
-                why = "was never seen in fit" if vocabulary is None else "is not among classes"
-                raise ValueError(f"Bag {b} has the label {y[b]!r}, which {why}.")
-        else:
-            labels = LabelSets.parse(y, vocabulary if reset else self.classes_)
-            if reset:
-                self.classes_ = labels.classes
-        check_one_for_each_bag(labels, X)
-        if reset:
-            self.class_counts_ = labels.class_counts
-        return labels
 
     def _read_scored_labels(self, y, X):
         """Return y as LabelSets over `classes_`, and which bags have labels besides these.
@@ -174,13 +151,11 @@ class BagClassifier(FrameAnswers, ClassifierMixin, BaseEstimator):
         """
         y = as_labels(y, X, are_sets=not self.single_label_)
         if self.single_label_ and is_one_label_each(y):
-            labels, is_strange = one_label_each(np.asarray(y), self.classes_)
+            labels, has_new_label = one_label_each(value_array(y), self.classes_)
         else:
-            labels, is_strange = known_labels(y, self.classes_)
+            labels, has_new_label = known_labels(y, self.classes_)
         check_one_for_each_bag(labels, X)
-        return labels, is_strange
-
-    # What goes out.
+        return labels, has_new_label
 
     def predict(self, X: BagsLike) -> np.ndarray:
         """Predict which classes occur in each bag.
@@ -242,18 +217,20 @@ class BagClassifier(FrameAnswers, ClassifierMixin, BaseEstimator):
             ranking loss, for which labels never seen do not count.
         """
         bags = self._read_bags(X)
-        labels, is_strange = self._read_scored_labels(y, X)
+        labels, has_new_label = self._read_scored_labels(y, X)
         if self.single_label_:
             predicted = self.predict(bags)[:, None] == self.classes_
-            scores = ((predicted == labels.indicator) | labels.optional).all(axis=1) & ~is_strange
+            scores = ((predicted == labels.indicator) | labels.optional).all(
+                axis=1
+            ) & ~has_new_label
         else:
-            scores = self._label_set_scores(bags, labels, is_strange)
+            scores = self._label_set_scores(bags, labels, has_new_label)
         return float(np.average(scores, weights=bag_weights(sample_weight, bags, X)))
 
-    def _label_set_scores(self, bags, labels, is_strange):
-        """Score how well the model knows each label set: by default, minus its ranking loss."""
+    def _label_set_scores(self, bags, labels, has_new_label):
+        """Score how well the model knows each label set: by default, by minus its ranking loss."""
         ranked = zip(labels.indicator[:, None], self._bag_scores(bags)[:, None], strict=True)
-        # A bag of which nothing is known has no loss, rather than an undefined one.
+        # If nothing is known of a bag, its loss is zero instead of undefined.
         return -np.nan_to_num([ranking_loss(truth, scores) for truth, scores in ranked])
 
     def save(self, path: str | os.PathLike[str], *, info: dict[str, Any] | None = None) -> None:
@@ -268,6 +245,38 @@ class BagClassifier(FrameAnswers, ClassifierMixin, BaseEstimator):
             `unbag.models.read_header`.
         """
         save(self, path, info)
+
+
+def read_labels(model: Any, y: Any, X: Any, reset: bool = False) -> LabelSets:
+    """Read y as label sets of the bags X over a model's classes, which a fit (reset) learns."""
+    if y is None:
+        raise ValueError(
+            f"{type(model).__name__} requires y to be passed, but the target y is None."
+        )
+    y = as_labels(y, X, are_sets=not reset and not model.single_label_)
+    vocabulary = None if model.classes is None else as_classes(model.classes)
+    if reset:
+        model.single_label_ = is_one_label_each(y)
+    if model.single_label_ and is_one_label_each(y):
+        y = value_array(y)
+        if y.dtype.kind == "f":
+            assert_all_finite(y, input_name="y")
+        if reset:
+            check_classification_targets(y)
+            model.classes_ = np.unique(y) if vocabulary is None else vocabulary
+        labels, has_new_label = one_label_each(y, model.classes_)
+        if has_new_label.any():
+            b = int(np.argmax(has_new_label))
+            why = "was never seen in fit" if vocabulary is None else "is not among classes"
+            raise ValueError(f"Bag {b} has the label {y[b]!r}, which {why}.")
+    else:
+        labels = LabelSets.parse(y, vocabulary if reset else model.classes_)
+        if reset:
+            model.classes_ = labels.classes
+    check_one_for_each_bag(labels, X)
+    if reset:
+        model.class_counts_ = labels.class_counts
+    return labels
 
 
 def is_one_label_each(y: LabelSetsLike) -> bool:
@@ -301,8 +310,8 @@ def known_labels(y: LabelSetsLike, classes: np.ndarray) -> tuple[LabelSets, np.n
     groups, lost = labels.groups, labels.required[:, ~is_known].any(axis=1)
     if groups is not None:
         # A group may have been one of the classes that are not known: then it says nothing.
-        strange = groups.any_of(np.broadcast_to(~is_known, labels.shape))
-        groups = groups.chosen(~strange)
+        has_new = groups.any_of(np.broadcast_to(~is_known, labels.shape))
+        groups = groups.chosen(~has_new)
         columns = np.where(is_known, np.cumsum(is_known) - 1, -1)
         groups = groups.in_columns(columns, int(is_known.sum()))
     kept = LabelSets(labels.indicator[:, is_known], labels.classes[is_known], labels.open, groups)
@@ -319,6 +328,61 @@ def check_one_for_each_bag(labels: LabelSets, X: BagsLike) -> None:
             f"y has {len(labels)} label sets"
             f"{f', one per instance: take one per bag, as in {remedy}' * per_instance}."
         )
+
+
+def check_threshold(threshold: Any) -> None:
+    """Raise an error unless the parameter `threshold` of an estimator is valid."""
+    is_share = isinstance(threshold, Real) and 0 <= float(threshold) <= 1
+    if not is_share and not (isinstance(threshold, str) and threshold == "union"):
+        raise ValueError(f'threshold must be a number from 0 to 1, or "union"; got {threshold!r}.')
+
+
+def check_background_cost(model: Any) -> None:
+    """Raise an error unless the cost of a background is a number, or None."""
+    if model.background_cost is not None:
+        check_numbers(model, background_cost=(0, np.inf))
+        if model.background is False and model.background_cost:
+            raise ValueError(
+                f"background_cost={model.background_cost!r} needs a background: set "
+                'background=True or background="auto", or leave it out.'
+            )
+
+
+def possible_label_sets(
+    bags: Bags,
+    labels: LabelSets,
+    problem: UnionProblem,
+    on_impossible: Literal["relax", "drop", "raise"],
+    impossible: np.ndarray,
+) -> tuple[UnionProblem, NDArray[np.bool_], dict[int, NDArray[np.intp]]]:
+    """Relax or drop the impossible label sets of a fit, and warn of their bags.
+
+    Return the label sets to fit to, a mask of the bags to fit to, and the columns of the labels of
+    each relaxed bag. `labels` are as given, and `problem` has a background if the model has one.
+    """
+    if not impossible.any():
+        return problem, np.ones(len(bags), dtype=bool), {}
+    unfilled = np.flatnonzero((bags.sizes == 0) & labels.is_tagged & impossible)
+    if len(unfilled):
+        b = unfilled[0]
+        raise ValueError(
+            f"Bag {bags.ids[b]} has the labels {sorted(map(str, labels[int(b)]))} but no "
+            "instances: give it instances, or take away its labels."
+        )
+    if on_impossible == "raise":
+        raise ImpossibleBagError(bags.ids[impossible].tolist(), len(bags))
+    relax = on_impossible == "relax"
+    # A label set that allows nothing has nothing to relax.
+    taken = impossible & relax & problem.allowed.any(axis=1)
+    used = ~impossible | taken
+    if not used.any():
+        raise ValueError(NO_BAG_LEFT)
+    found = describe_impossible(bags.ids[impossible], len(bags))
+    action = "were taken as optional, empty ones left out" if relax else "were left out"
+    warn_caller(f"{found} They {action}.", ImpossibleBagWarning)
+    optional = problem.named & taken[:, None]
+    relaxed = {b: optional[b].nonzero()[0] for b in taken.nonzero()[0].tolist()}
+    return problem.relaxed(optional), used, relaxed
 
 
 def per_bag(combine: np.ufunc, values: np.ndarray, bags: Bags, empty: float) -> np.ndarray:
@@ -338,10 +402,10 @@ def log_of_rest(log_proba: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> log_of_rest(np.array([[0.0, -50.0]])).round(1)
     array([[-50.,  -0.]])
     """
-    likeliest = np.arange(len(log_proba)), log_proba.argmax(axis=1)
+    best = np.arange(len(log_proba)), log_proba.argmax(axis=1)
     others = log_proba.copy()
-    others[likeliest] = -np.inf
-    # The likeliest class alone can have more than one half, which is what the others leave.
+    others[best] = -np.inf
+    # The most likely class alone can have more than one half, which is what the others leave.
     rest = np.log1p(-np.minimum(np.exp(others), 0.5))
-    rest[likeliest] = logsumexp(others, axis=1)
+    rest[best] = logsumexp(others, axis=1)
     return rest

@@ -1,7 +1,7 @@
-"""What can be had without looking at the features: the lower bounds of every comparison.
+"""Lower bounds of every comparison: models that do not look at the features.
 
-A class counts by the share of training bags that have it. That, and not the number of its
-instances, is all that bag labels tell.
+They know the share of training bags that have each class. Bag labels tell nothing about the
+numbers of instances.
 """
 
 from typing import Any, Self
@@ -11,17 +11,14 @@ from numpy.typing import ArrayLike
 
 from unbag.validation import all_or_nothing, bag_weights
 
-from .contract import BagClassifier, BagsLike, LabelSetsLike, RandomState
-from .instances import InstanceClassifier
+from .answers import InstanceClassifier
+from .contract import BagClassifier, BagsLike, LabelSetsLike
 
 
 class _BagFrequencies(BagClassifier):
     """Learns how frequent classes are, and nothing else."""
 
-    def __init__(
-        self, random_state: RandomState = None, *, classes: ArrayLike | None = None
-    ) -> None:
-        self.random_state = random_state
+    def __init__(self, *, classes: ArrayLike | None = None) -> None:
         self.classes = classes
 
     @all_or_nothing
@@ -30,12 +27,9 @@ class _BagFrequencies(BagClassifier):
 
         Parameters
         ----------
-        X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
-            Only their number matters.
-        y : label sets, as in `ORLogisticRegression.fit`
-            A bag where a class is unknown does not count for that class.
-        sample_weight : array-like of shape (n_bags,), optional
-            What each bag counts.
+        X, y, sample_weight
+            As in `ORLogisticRegression.fit`. A bag does not count for classes that are unknown
+            in it.
 
         Returns
         -------
@@ -62,21 +56,15 @@ class DummyInstances(_BagFrequencies, InstanceClassifier):
 
     Parameters
     ----------
-    random_state : int, RandomState instance or None
-        Nothing here is random; taken for the sake of the contract.
-    classes : array-like of shape (n_classes,), optional
-        The vocabulary, in the order of `classes_`: a label that is not in it is refused, and one
-        that no bag has is a class all the same. By default the sorted labels of the training
-        bags.
+    classes
+        As in `ORLogisticRegression`.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-    class_counts_ : ndarray of int of shape (n_classes,)
-        How many training bags have each class.
     frequency_ : ndarray of shape (n_classes,)
         Share of the training bags that have each class.
-    n_features_in_ : int
+    classes_, class_counts_, n_features_in_
+        As in `ORLogisticRegression`.
 
     Examples
     --------
@@ -99,32 +87,25 @@ class DummyBags(_BagFrequencies):
     """Give every bag the same classes, and each class its frequency as the score.
 
     The classes are those of more than half of the training bags, which has the least Hamming
-    loss of all constant answers; where no class is so frequent, the most frequent one.
+    loss of all constant answers; if no class is so frequent, the most frequent one.
 
     Parameters
     ----------
-    random_state : int, RandomState instance or None
-        Nothing here is random; taken for the sake of the contract.
-    classes : array-like of shape (n_classes,), optional
-        The vocabulary, in the order of `classes_`: a label that is not in it is refused, and one
-        that no bag has is a class all the same. By default the sorted labels of the training
-        bags.
+    classes
+        As in `ORLogisticRegression`.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-    class_counts_ : ndarray of int of shape (n_classes,)
-        How many training bags have each class.
     frequency_ : ndarray of shape (n_classes,)
         Share of the training bags that have each class.
-    n_features_in_ : int
+    classes_, class_counts_, n_features_in_
+        As in `ORLogisticRegression`.
 
     Notes
     -----
-    Pham, Raich and Fern define their dummy by the rule of one half alone. On most of their
-    data no class passes it, and the least Hamming loss is then that of the empty set (15.6 % on
-    HJA union). Their table has 18.7 % there, which is that of one fixed class; so it has one
-    here.
+    Pham, Raich and Fern define their dummy by the rule of one half alone. On most of their data no
+    class passes it, and the empty set has the least Hamming loss (15.6 % on HJA union). Their table
+    has 18.7 % there, which is the loss of one fixed class. So this dummy also predicts one class.
 
     Examples
     --------

@@ -1,20 +1,48 @@
-"""Logistic regression that is given the label of every instance: the upper bound."""
+"""Logistic regression that knows the label of every instance: the upper bound."""
 
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from unbag.bags import Bags
-from unbag.fitting import Scaling
-from unbag.validation import all_or_nothing, bag_weights, check_choices
+from unbag.fitting.scaling import Scaling
+from unbag.validation import all_or_nothing, bag_weights, check_known_background, known_columns
 
-from .contract import BagsLike, LabelSetsLike, RandomState
-from .instances import LinearUnionClassifier, Threshold
+from .answers import LinearUnionClassifier
+from .contract import BagsLike, LabelSetsLike, Threshold, check_threshold
 from .or_logistic import ORLogisticRegression
 
 
-class SupervisedLogisticRegression(LinearUnionClassifier):
+class InstanceLearner(LinearUnionClassifier):
+    """Base of the estimators that learn from labels of instances."""
+
+    def _read_labelled(self, X, y, instance_labels):
+        """Return the bags of a fit, which instances are labelled, and the columns of these."""
+        bags, labels = self._read_training(X, y)
+        columns = self._instance_columns(instance_labels, bags, labels)
+        known = np.flatnonzero(columns >= 0)
+        if not len(known):
+            raise ValueError("No instance has a label: there is nothing to learn from.")
+        return bags, known, columns[known]
+
+    def _instance_columns(self, instance_labels, bags, labels) -> Any:
+        """Return the column of each instance's label, -1 where it is not known."""
+        if instance_labels is None:
+            instance_labels = bags.instance_labels
+        if instance_labels is not None:
+            columns = known_columns(instance_labels, bags, self.classes_)
+            check_known_background(columns, bags, len(self.classes_), self, has_background=False)
+            return columns
+        if (labels.cardinality == 1).all() and not labels.optional.any():
+            return np.repeat(labels.required.argmax(axis=1), bags.sizes)
+        raise ValueError(
+            f"{type(self).__name__} learns from the labels of instances: pass instance_labels to "
+            "fit, or to Bags."
+        )
+
+
+class SupervisedLogisticRegression(InstanceLearner):
     """Learn from labelled instances, as an upper bound for what bag labels can teach.
 
     The model is that of `ORLogisticRegression`: multinomial logistic regression for instances,
@@ -25,36 +53,18 @@ class SupervisedLogisticRegression(LinearUnionClassifier):
     alpha : float, default=1.0
         Strength of the penalty ``alpha / 2 * ||coef||**2``, on standardised features; 0 for
         the published model.
-    solver : {"lbfgs", "em"}, default="lbfgs"
-        As in `ORLogisticRegression`. With every label known there is nothing to expect, and "em"
-        is plain gradient ascent: slower, so that few iterations are a penalty of their own.
     max_iter : int, default=1000
     tol : float, default=1e-6
         Stop when an iteration improves the objective by less than this part of it.
-    scaling : {"standard", "minmax", None}, default="standard"
-        How features are scaled inside, as in `ORLogisticRegression`.
-    classes : array-like of shape (n_classes,), optional
-        The vocabulary, in the order of `classes_`: a label that is not in it is refused, and one
-        that no bag has is a class all the same. By default the sorted labels of the training
-        bags.
-    threshold : float or "union", default=0.5
-        The least probability at which `predict` takes a class to occur in a bag. "union" is the
-        published rule: the classes of a bag are the likeliest ones of its instances, and
-        `decision_function` is the probability of a class in its best instance.
-    random_state : int, RandomState instance or None
-        Nothing here is random; taken for the sake of the contract.
+    scaling, classes, threshold
+        As in `ORLogisticRegression`.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-    class_counts_ : ndarray of int of shape (n_classes,)
-        How many training bags have each class.
-    coef_ : ndarray of shape (n_classes, n_features)
-    intercept_ : ndarray of shape (n_classes,)
-    n_iter_ : int
     log_likelihood_ : float
-        Of the labelled instances.
-    n_features_in_ : int
+        Log-likelihood of the labelled instances.
+    coef_, intercept_, classes_, class_counts_, n_iter_, n_features_in_
+        As in `ORLogisticRegression`.
 
     Examples
     --------
@@ -72,22 +82,18 @@ class SupervisedLogisticRegression(LinearUnionClassifier):
         self,
         alpha: float = 1.0,
         *,
-        solver: Literal["lbfgs", "em"] = "lbfgs",
         max_iter: int = 1000,
         tol: float = 1e-6,
         scaling: Scaling = "standard",
         classes: ArrayLike | None = None,
         threshold: Threshold = 0.5,
-        random_state: RandomState = None,
     ) -> None:
         self.alpha = alpha
-        self.solver: Literal["lbfgs", "em"] = solver
         self.max_iter = max_iter
         self.tol = tol
         self.scaling: Scaling = scaling
         self.classes = classes
         self.threshold: Threshold = threshold
-        self.random_state = random_state
 
     @all_or_nothing
     def fit(
@@ -101,39 +107,28 @@ class SupervisedLogisticRegression(LinearUnionClassifier):
 
         Parameters
         ----------
-        X : Bags, list of 2-D arrays, or array-like of shape (n_bags, n_features)
-        y : label sets, as in `ORLogisticRegression.fit`
-            They define the classes. With one label per bag, that of its instances.
+        X, y, sample_weight
+            As in `ORLogisticRegression.fit`. The label sets define the classes. With one label per
+            bag, that is the label of its instances.
         instance_labels : array-like of shape (n_instances,), optional
-            Label of each instance; None or -1 where it is not known, and the instance is left
-            out. By default those that the bags carry, which no other estimator looks at: this
-            one is the bound that sees them.
-        sample_weight : array-like of shape (n_bags,), optional
-            What each bag counts.
+            Label of each instance; None or -1 if it is not known, and the instance is left out. By
+            default the labels that the bags carry. Other estimators do not look at these.
 
         Returns
         -------
         self
         """
-        check_choices(self, solver=("lbfgs", "em"))
-        self._check_threshold()
-        bags, labels = self._read_training(X, y)
+        check_threshold(self.threshold)
+        bags, known, columns = self._read_labelled(X, y, instance_labels)
         weight = bag_weights(sample_weight, bags, X)
-        columns = self._instance_columns(instance_labels, bags, labels)
-        known = np.flatnonzero(columns >= 0)
-        if not len(known):
-            raise ValueError("No instance has a label: there is nothing to learn from.")
         classifier = ORLogisticRegression(
             self.alpha,
-            solver=self.solver,
             max_iter=self.max_iter,
             tol=self.tol,
             scaling=self.scaling,
         )
-        one_hot = columns[known, None] == np.arange(len(self.classes_))
         classifier.fit(
-            Bags(bags.X[known], np.arange(len(known) + 1)),
-            one_hot.astype(np.int8),
+            *labelled_instances(bags, known, columns, len(self.classes_)),
             sample_weight=None if weight is None else np.repeat(weight, bags.sizes)[known],
         )
         self.coef_: np.ndarray = classifier.coef_
@@ -142,17 +137,10 @@ class SupervisedLogisticRegression(LinearUnionClassifier):
         self.log_likelihood_: float = classifier.log_likelihood_
         return self
 
-    def _instance_columns(self, instance_labels, bags, labels) -> Any:
-        """Return the column of each instance's label, -1 where it is not known."""
-        if instance_labels is None:
-            instance_labels = bags.instance_labels
-        if instance_labels is not None:
-            columns = self._read_instance_labels(instance_labels, bags)
-            self._check_known_background(columns, bags, has_background=False)
-            return columns
-        if (labels.cardinality == 1).all() and not labels.optional.any():
-            return np.repeat(labels.required.argmax(axis=1), bags.sizes)
-        raise ValueError(
-            "SupervisedLogisticRegression learns from the labels of instances: pass "
-            "instance_labels to fit, or to Bags."
-        )
+
+def labelled_instances(
+    bags: Bags, known: np.ndarray, columns: np.ndarray, n_classes: int
+) -> tuple[Bags, np.ndarray]:
+    """Return each labelled instance as a bag of its own, and its label as a label set."""
+    label_sets = (columns[:, None] == np.arange(n_classes)).astype(np.int8)
+    return Bags(bags.X[known], np.arange(len(known) + 1)), label_sets

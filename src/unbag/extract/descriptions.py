@@ -1,7 +1,7 @@
-"""What windows of signals are like.
+"""Features of windows of signals.
 
-Every feature is of one channel, or of a pair of them. Most do not depend on the unit of the channel
-or of its zero: only its mean and its spread do, and these are scaled by a change of the unit.
+Every feature describes one channel, or a pair of them. Only the mean and the spread of a channel
+depend on its unit and its zero.
 
 The channels of a vector, such as ``acc_x``, ``acc_y`` and ``acc_z``, have a length, which does not
 change if the sensor is turned; it is described as one more channel.
@@ -22,34 +22,25 @@ from unbag._files import check_distinct
 FEWEST_SAMPLES = 8
 # With more channels, only those next to each other are compared.
 MOST_COMPARED = 12
-# Values that are looked at together.
+# Values that are described at a time.
 BATCH = 1 << 20
 # Bands have a width of two thirds of an octave, from a cycle in a window to half the rate.
 BANDS_PER_OCTAVE, FEWEST_BANDS, MOST_BANDS = 1.5, 4, 16
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-# Of a window, at which the autocorrelation is taken.
+# Lags of the autocorrelation, as shares of a window.
 LAGS = (1 / 32, 1 / 16, 1 / 8, 1 / 4)
-# How much less the longest period counts than the shortest.
+# The longest period counts this share less than the shortest.
 PER_LAG = 0.25
 # A smaller share of the energy is noise.
 SMALLEST_SHARE = 1e-4
-# A spread that is smaller beside the level of a channel is a rounding error.
+# A spread below this share of a channel's level is a rounding error.
 ROUNDING = 1e-9
 AXES = re.compile(r"(.*?)[ _.-]?([xyz])((?:[ _.-]?\(.*\)|[ _.-]?\[.*\])?)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Description:
-    """How windows of some channels are described.
-
-    Attributes
-    ----------
-    channels : tuple of str
-    seconds : float
-        Of a window.
-    rate : float
-        Samples per second.
-    """
+class WindowDescription:
+    """The features of windows of some channels."""
 
     channels: tuple[str, ...]
     seconds: float
@@ -57,7 +48,7 @@ class Description:
 
     @property
     def n_samples(self) -> int:
-        """How many samples a window has."""
+        """The samples of a window."""
         return round(self.seconds * self.rate)
 
     @cached_property
@@ -75,7 +66,7 @@ class Description:
 
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:
-        """The channels that are compared."""
+        """The pairs of channels that are compared."""
         n_channels = len(self.channels)
         if n_channels > MOST_COMPARED:
             return [(one, one + 1) for one in range(n_channels - 1)]
@@ -105,19 +96,7 @@ class Description:
     def described(
         self, values: NDArray[np.float64], rate: float | None = None
     ) -> NDArray[np.float32]:
-        """Describe windows.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_windows, n_samples, n_channels)
-            Finite numbers; windows may be shorter than `seconds`.
-        rate : float, optional
-            Samples per second of these windows, if it differs a little.
-
-        Returns
-        -------
-        ndarray of float32 of shape (n_windows, n_features)
-        """
+        """Describe windows."""
         rate = self.rate if rate is None else rate
         lengths = [
             np.sqrt((values[:, :, list(columns)] ** 2).sum(axis=2))
@@ -134,7 +113,7 @@ class Description:
         is_flat = spread <= ROUNDING * level
         spread[is_flat] = 0.0
         centred[is_flat] = 0.0
-        # In units of the spread; where that is zero, everything is.
+        # In units of the spread; flat channels are zero.
         centred /= np.where(is_flat, 1.0, spread)[:, :, None]
         found = np.stack(
             [mean, np.sqrt(np.sqrt(spread)), *self._shape(centred), *self._course(centred, rate),
@@ -153,27 +132,27 @@ class Description:
         yield from np.quantile(centred, QUANTILES, axis=2)
 
     def _course(self, centred, rate):
-        """Yield the slope, and how often windows cross their mean and turn, per second."""
+        """Yield the slope, and how often windows cross their mean and turn in a second."""
         n_samples = centred.shape[2]
         time = np.arange(n_samples) - (n_samples - 1) / 2
         seconds = n_samples / rate
-        # Of the line through them, from the beginning to the end of the window.
+        # The rise of the regression line, from the beginning to the end of the window.
         yield (centred * time).sum(axis=2) * (n_samples / (time**2).sum())
         yield _sign_changes(centred) / seconds
         yield _sign_changes(np.diff(centred, axis=2)) / seconds
 
     def _spectrum(self, centred, rate):
-        """Yield shares of the energy in bands, and where in the spectrum it lies."""
+        """Yield the shares of energy in bands, and the centre, peak and entropy of the spectrum."""
         n_samples = centred.shape[2]
         n_padded = fft.next_fast_len(2 * n_samples, real=True)
         power = np.abs(fft.rfft(centred * np.hanning(n_samples + 2)[1:-1], n_padded)) ** 2
         hertz = np.arange(power.shape[2]) * rate / n_padded
-        # What a window cannot hold a cycle of is leakage from its mean.
+        # Frequencies too low for a cycle in the window are leakage from its mean.
         power[:, :, hertz < 0.5 * self.edges[0]] = 0.0
         total = power.sum(axis=2)
         power /= np.where(total > 0, total, 1.0)[:, :, None]
-        # Bands overlap, so that a little more or less of a frequency changes little: the energy
-        # between the centres of two bands is shared by both.
+        # Bands overlap, so that a small change of a frequency changes little: both bands share the
+        # energy between their centres.
         octaves = np.log2(np.maximum(hertz, hertz[1]))
         centres = 0.5 * np.log2(self.edges[1:] * self.edges[:-1])
         place = np.interp(octaves, centres, np.arange(len(centres)))
@@ -190,18 +169,18 @@ class Description:
         yield -(power * np.log(power + 1e-12)).sum(axis=2) / np.log(len(hertz))
 
     def _repetition(self, centred, rate):
-        """Yield the period of windows and how regular it is, and autocorrelations."""
+        """Yield the period of windows and its regularity, and autocorrelations."""
         n_samples = centred.shape[2]
         n_padded = fft.next_fast_len(2 * n_samples, real=True)
         spectrum = fft.rfft(centred, n_padded)
         half = n_samples // 2 + 1
         correlation = fft.irfft(np.abs(spectrum) ** 2, n_padded)[:, :, :half]
-        # Of so many products; a window of spread 1 has 1 at lag 0.
+        # Means of products: a window of spread 1 has 1 at lag 0.
         correlation /= n_samples - np.arange(half)
-        # The first lags are alike in everything: a period comes after a zero.
+        # All signals correlate at the first lags: a period comes after a zero.
         is_after = np.maximum.accumulate(correlation < 0, axis=2)
         peaks = np.where(is_after, correlation, 0.0)
-        # What repeats after a period does so after two: the shorter one is meant.
+        # A period repeats after its double: the shorter one is meant.
         best = (peaks * (1 - PER_LAG * np.arange(half) / half)).argmax(axis=2)
         seconds = np.where(best > 0, best, n_samples) / rate
         yield np.log2(seconds)
@@ -210,7 +189,7 @@ class Description:
             yield np.clip(correlation[:, :, max(1, round(share * n_samples))], -1.0, 1.0)
 
     def batches(self, n_windows: int) -> Iterator[slice]:
-        """Yield which windows are described together, so that memory is bounded."""
+        """Yield slices of windows that are described together, so that memory is bounded."""
         n_values = max(1, self.n_samples * (len(self.channels) + len(self.vectors)))
         step = max(1, BATCH // n_values)
         for first in range(0, n_windows, step):
@@ -223,7 +202,7 @@ def _sign_changes(values):
 
 
 def _peak(power):
-    """Return where spectra are highest, between bins: the top of a parabola through three."""
+    """Return the peaks of spectra, between bins: the top of a parabola through three."""
     best = np.clip(power.argmax(axis=2), 1, power.shape[2] - 2)[:, :, None]
     before, at, after = (
         np.log(np.take_along_axis(power, best + step, axis=2)[:, :, 0] + 1e-12)
@@ -236,7 +215,7 @@ def _peak(power):
 
 
 def vectors_of(channels: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Return the vectors among channels: those that are named alike but for x, y and z.
+    """Return the vectors among channels: their names differ only by x, y and z.
 
     Examples
     --------

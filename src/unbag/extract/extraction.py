@@ -1,24 +1,24 @@
 """From a folder of files to a table of instances, for every kind of media.
 
-What is found in a file is kept in a folder beside the table as soon as the file is done. A run that
-was stopped, however, goes on from there; the table is written in one go at the end, in the order of
-the files' names, so that it is the same to the byte. Then the folder goes.
+The instances of a file are kept in a folder next to the table as soon as the file is done, and a
+run that was stopped resumes from there. The table is written at the end, in the order of the files'
+names, so that it always has the same bytes. Then the folder is removed.
 """
 
 import hashlib
 import json
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+import logging
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
-from unbag._extras import MissingExtraError
 from unbag._files import (
     FEATHER,
     PARQUET,
@@ -27,6 +27,7 @@ from unbag._files import (
     check,
     check_format,
     check_output,
+    existing_file,
     file_state,
     make_folder,
     parsed_json,
@@ -34,57 +35,123 @@ from unbag._files import (
     write_text,
     writing,
 )
-from unbag._messages import argument, counted, listed, one_line, shortened
+from unbag._messages import (
+    MissingExtraError,
+    argument,
+    counted,
+    listed,
+    one_line,
+    shortened,
+    warn_caller,
+)
 from unbag._platform import locked_folder
-from unbag._processes import completed
-from unbag._threads import job_count
+from unbag._threads import completed, job_count
 from unbag._version import __version__
-from unbag.io.extracted import Facts
-from unbag.io.writing import write_tables
+from unbag.tables.extracted import Facts
+from unbag.tables.roles import Roles
+from unbag.tables.tags import names_of_tags
+from unbag.tables.writing import write_tables
+from unbag.tagging import ANY_LABEL, DELIMITER, NO_LABEL, write_cell
 
-from .kinds import Instances, Kind, Report, unreported
-from .tags import MatchedTags, Tags, matched_tags
-from .walk import PARTS, found_files
+from .kinds import FileInstances, MediaKind, OnShare, ignore_share
+from .stretches import Stretches, TagsByStretch, are_timed, bags_of
+from .tags import (
+    MatchedTags,
+    Tags,
+    TagSummary,
+    check_tagged,
+    matched_tags,
+    read_tags,
+    without_file,
+)
+from .walk import PARTS, SETTINGS, found_files, settings_of, suffix_counts
 
-SETTINGS = "settings.json"
-#: The column of tags.
-TAGS = "tags"
+# Files of runs in the folder of finished files, except the settings.
+OF_A_RUN = re.compile(r"[0-9a-f]{24}\.arrow|\.unbag-[0-9a-f]+\.part")
+#: The columns of tags, of ids, and of bags that are stretches of files.
+TAGS, ID, BAG = "tags", "id", "bag"
+
+logger: logging.Logger = logging.getLogger(__name__)
 
 #: Called with the bytes of the files that are done, those of all files, the name of the last one,
-#: and what is wrong with it or None.
+#: and its fault or None.
 OnFile = Callable[[int, int, str, str | None], None]
 #: Called with the bytes that are done, parts of files among them, and those of all files.
 OnProgress = Callable[[float, int], object]
+#: Called before the work with sentences on what was read: files and tags.
+OnRead = Callable[[list[str]], object]
+
+
+class ExtractOptions(TypedDict, total=False):
+    """Options of `audio`, `images` and `signals`.
+
+    Finished files are kept in a folder called like the output, with ``.parts`` at the end, until
+    the table is written. The same call again goes on from there.
+
+    Attributes
+    ----------
+    bag, tags_column : str
+        The columns of the table of tags that name the file, and that hold its tags.
+    label_columns, label_separator, untagged, none, fold_case, rename
+        How tags are read, as in :class:`unbag.tables.Roles`. The table keeps `untagged`, the
+        meaning of missing tags.
+    split : float
+        Seconds into which recordings are cut: each piece is a bag. The tags of a whole recording
+        are then unsure in each of its bags; those of stretches hold in the bags that they overlap.
+    n_jobs : int
+        Number of processes; each reads a file at a time. 1 by default, -1 for all cores.
+    on_file : callable
+        Called after each file with the bytes done, all bytes, the name of the file, and its fault
+        or None.
+    """
+
+    bag: str | None
+    tags_column: str | None
+    label_columns: str | Sequence[str] | None
+    label_separator: str | None
+    untagged: str | None
+    none: str | Sequence[str]
+    fold_case: bool | None
+    rename: Mapping[str, str] | PathLike | None
+    split: float | None
+    n_jobs: int | None
+    on_file: OnFile | None
 
 
 @dataclass(frozen=True)
 class Extracted:
-    """What was extracted, and what was not.
+    """The outcome of an extraction.
 
     Attributes
     ----------
     output : Path
         The table.
     files : int
-        How many files there are.
+        Number of files; a folder that could not be read counts as one.
     resumed : int
-        How many of them an earlier run had finished.
+        Number of files that an earlier run had finished.
     bags : int
-        How many recordings or pictures were read: several, where a file holds several.
+        Number of bags of the files that were read: recordings, stretches of them, or pictures.
     instances : int
         Rows of the table.
     without_instances : list of str
         Bags in which nothing was found; they have no rows.
     tagged_without_instances : list of str
-        Those of them that have tags.
+        Those among them that have tags.
     failed : dict of str to str
-        Files that could not be read, and why.
+        Files and folders that could not be read, and why.
     files_without_tags, tags_without_file : list of str
-        Bags that have no tags, and names in the table of tags that are those of no file.
+        Bags that have no tags, and names with tags that no file has.
+    tagged_other_files : list of str
+        Files with tags that were passed over, since their format is not read.
     other_files : dict of str to int
-        How many files of other suffixes were passed over.
+        Number of files that were passed over, by suffix.
     notes : dict of str to str
-        What should be known of files that were read.
+        Oddities of files that were read, and links that were left out.
+    are_stretches : bool
+        Whether bags are stretches of recordings.
+    tags : TagSummary or None
+        What the table of tags holds.
     """
 
     output: Path
@@ -97,49 +164,64 @@ class Extracted:
     failed: dict[str, str]
     files_without_tags: list[str]
     tags_without_file: list[str]
+    tagged_other_files: list[str]
     other_files: dict[str, int]
     notes: dict[str, str]
+    are_stretches: bool = False
+    tags: TagSummary | None = None
 
 
 @dataclass(frozen=True)
-class Work:
+class FileWork:
     """One file, and where to keep what is found in it."""
 
-    kind: Kind
+    kind: MediaKind
     name: str
     path: Path
     part: Path
 
 
-def extract(
-    kind: Kind,
+def extracted(
+    kind: MediaKind,
     folder: PathLike,
     output: PathLike,
-    tags: Tags | None = None,
+    tags: PathLike | None = None,
+    **options: Unpack[ExtractOptions],
+) -> Extracted:
+    """Extract as Python calls it: with options by name, and a warning about files that failed."""
+    if strange := options.keys() - ExtractOptions.__annotations__.keys():
+        raise TypeError(f"got an unexpected keyword argument {min(strange)!r}.")
+    own = ("tags_column", "split", "n_jobs", "on_file")
+    roles: dict[str, Any] = {name: value for name, value in options.items() if name not in own}
+    result = extract(
+        kind, folder, output, tags, Roles(**roles), tags_column=options.get("tags_column"),
+        split=options.get("split"), n_jobs=options.get("n_jobs", 1), on_file=options.get("on_file"),
+    )  # fmt: skip
+    if result.failed:
+        warn_caller(
+            f"{len(result.failed):,} of {result.files:,} {kind.things} could not be read, and the "
+            f"table is without them (see `failed`): {next(iter(result.failed.values()))}"
+        )
+    return result
+
+
+def extract(
+    kind: MediaKind,
+    folder: PathLike,
+    output: PathLike,
+    tags: PathLike | None = None,
+    roles: Roles | None = None,
     *,
+    tags_column: str | None = None,
+    split: float | None = None,
     n_jobs: int | None = 1,
+    on_read: OnRead = list,
     on_file: OnFile | None = None,
     on_progress: OnProgress | None = None,
 ) -> Extracted:
     """Find and describe the instances of all files of a folder, and write them as one table.
 
-    Parameters
-    ----------
-    kind : Kind
-    folder : str or path
-        Its files, and those of folders below it, are read; or one file.
-    output : str or path
-        A Parquet or Feather file. While the work lasts, what is finished lies beside it, in a
-        folder of this name and ``.parts``.
-    tags : Tags, optional
-        Of the files; without, the table has no tags.
-    n_jobs : int, default=1
-        Number of processes; -1 for as many as there are cores.
-    on_file : callable, optional
-        Called after each file with the bytes done, all bytes, the name of the file, and what is
-        wrong with it or None.
-    on_progress : callable, optional
-        Called with the bytes done and all bytes; within large files too, if there is one process.
+    `roles` say how the table of tags is read; what they say about blanks is kept.
     """
     output = Path(output)
     check_format(output, (*PARQUET, *FEATHER))
@@ -147,29 +229,51 @@ def extract(
         n_jobs is None or n_jobs != 0,
         f"{argument('n_jobs')} must be a number of processes, or -1 for all cores; not 0.",
     )
+    check(
+        split is None or (kind.has_stretches and 1 <= split < inf),
+        f"{argument('split')} is for recordings of sound, and must be 1 second or more.",
+    )
     kind.check()
-    inputs = [] if tags is None else [tags.path]
-    found = found_files(folder, kind.suffixes, kind.things, output, inputs)
+    own = [] if tags is None else [tags]
+    found = found_files(folder, kind.suffixes, kind.things, output, own)
+    inputs = [*own, *(each for each in kind.inputs if each is not None)]
     check_output(output, *inputs, *(found.paths.values() if Path(folder).is_file() else ()))
-    matched = None
-    if tags is not None and kind.one_bag_per_file:
+    kind = kind.prepared(found.paths)
+    read = matched = None
+    if tags is not None:
+        read = read_tags(
+            tags, roles or Roles(), tags_column, has_bag_column=kind.has_bag_column,
+            has_stretches=kind.has_stretches, splits=split is not None,
+        )  # fmt: skip
+    told = None if read is None else TagSummary.of(read)
+    about_tags = [] if told is None else told.sentences()
+    on_read([f"{folder}: {counted(len(found.paths), 'file')}.", *about_tags])
+    if read is not None and kind.one_bag_per_file:
         # Before hours of work.
-        matched = matched_tags(list(found.paths), tags, kind.things)
+        matched = _matched(list(found.paths), read, kind.things, found.others)
+        on_read(_about_matches(matched, read, kind, split))
+    for sentence in () if kind.follows_model else kind.remarks:
+        logger.info("%s", sentence)
     parts = output.with_name(output.name + PARTS)
-    failed: dict[str, str] = {}
+    failed = dict(found.faults)
     with _parts_folder(parts, kind):
         sizes = {name: _size(path) for name, path in found.paths.items()}
         total, done = sum(sizes.values()), 0
         pending, resumed = [], 0
+        for name, fault in failed.items():
+            if on_file is not None:
+                on_file(done, total, name, fault)
         for name, path in found.paths.items():
-            work = Work(kind.for_file(name), name, path, parts / _part_name(name))
+            work = FileWork(kind.for_file(name), name, path, parts / _part_name(name))
             if _is_finished(work):
                 resumed, done = resumed + 1, done + sizes[name]
             else:
                 pending.append(work)
         jobs = min(job_count(n_jobs), max(len(pending), 1))
+        n_threads = max(1, job_count(n_jobs) // jobs)
+        pending = [replace(work, kind=work.kind.on_threads(n_threads)) for work in pending]
 
-        def reported(work: Work) -> str | None:
+        def reported(work: FileWork) -> str | None:
             size = sizes[work.name]
             return _do(work, lambda share: on_progress and on_progress(done + share * size, total))
 
@@ -182,24 +286,29 @@ def extract(
             if on_progress is not None:
                 on_progress(done, total)
         finished = {name: parts / _part_name(name) for name in found.paths if name not in failed}
-        result = _write(kind, folder, output, finished, matched, tags, failed)
-        result = Extracted(
-            output=output, files=len(found.paths), resumed=resumed, other_files=found.others,
-            **result,
-        )  # fmt: skip
-        shutil.rmtree(parts)
-    return result
+        result, notes = _write(
+            kind, folder, output, finished, matched, read, failed, found.others, split
+        )
+        is_left = not _removed(parts)
+    left = {parts.name: "left, since it holds other files, or is a link."} if is_left else {}
+    return Extracted(
+        output=output, files=len(found.paths) + len(found.faults), resumed=resumed,
+        other_files=suffix_counts(found.others), notes=left | found.notes | notes, tags=told,
+        **result,
+    )  # fmt: skip
 
 
 # One file.
 
 
-def _do(work: Work, report: Report = unreported) -> str | None:
-    """Extract from one file, and keep what is found; return in a line what is wrong, if so."""
+def _do(work: FileWork, on_share: OnShare = ignore_share) -> str | None:
+    """Extract from one file, and keep what is found; return its fault in a line, or None."""
     try:
         _check_name(work.name)
         state = file_state(work.path)
-        found = work.kind.instances(work.path, work.name, report)
+        # Opening a pipe would wait for somebody to write to it.
+        existing_file(work.path)
+        found = work.kind.instances(work.path, work.name, on_share)
         changed = file_state(work.path) != state
         check(not changed, f"{work.path} has changed while it was read: start again.")
         _write_part(work.part, found, state)
@@ -213,7 +322,7 @@ def _do(work: Work, report: Report = unreported) -> str | None:
         )
         return text if one_line(work.path) in text else f"{work.path}: {text}"
     except Exception as error:
-        # One file of thousands shall not stop the others.
+        # One file of thousands must not stop the others.
         what = f"{type(error).__name__}: {error}"
         return one_line(f"{work.path}: internal error ({what}). Please report it.")
     return None
@@ -230,7 +339,7 @@ def _size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError:
-        # It is named when it is read.
+        # The error comes when it is read.
         return 0
 
 
@@ -238,9 +347,9 @@ def _part_name(name: str) -> str:
     return hashlib.sha256(name.encode(errors="surrogateescape")).hexdigest()[:24] + ".arrow"
 
 
-def _write_part(part: Path, found: Instances, state: tuple[int, ...]) -> None:
+def _write_part(part: Path, found: FileInstances, state: tuple[int, ...]) -> None:
     facts = {
-        # The inode may change where files are copied, which is no other file.
+        # The inode may change where files are copied.
         "state": list(state[1:]),
         "without_instances": found.without_instances,
         "notes": found.notes,
@@ -251,14 +360,16 @@ def _write_part(part: Path, found: Instances, state: tuple[int, ...]) -> None:
         writer.write_table(rows)
 
 
-def _read_part(part: Path) -> tuple[pa.Table, dict[str, Any]]:
+def _read_part(part: Path, columns: Collection[int] = ()) -> tuple[pa.Table, dict[str, Any]]:
+    """Read the rows of a finished file, or some of their columns, and facts about it."""
+    options = ipc.IpcReadOptions(included_fields=sorted(columns) or None)
     with pa.OSFile(str(part)) as file:
-        rows = ipc.open_file(file).read_all()
+        rows = ipc.open_file(file, options=options).read_all()
     facts = parsed_json((rows.schema.metadata or {})[b"part"])
     return rows.replace_schema_metadata(None), facts
 
 
-def _is_finished(work: Work) -> bool:
+def _is_finished(work: FileWork) -> bool:
     """Return whether an earlier run has finished a file that has not changed since."""
     try:
         _, facts = _read_part(work.part)
@@ -267,34 +378,35 @@ def _is_finished(work: Work) -> bool:
         return False
 
 
-# What is finished.
+# Finished files.
 
 
 @contextmanager
-def _parts_folder(parts: Path, kind: Kind) -> Iterator[None]:
-    """Make the folder of finished files, or go on with it; no other run may use it meanwhile."""
+def _parts_folder(parts: Path, kind: MediaKind) -> Iterator[None]:
+    """Make the folder of finished files, or resume from it, and lock it against other runs."""
     settings = {"kind": kind.name, "version": __version__, **kind.settings()}
     text = json.dumps(settings, sort_keys=True, indent=1)
     make_folder(parts)
     try:
         with locked_folder(parts):
-            _compare_settings(parts, parsed_json(text))
+            _check_settings(parts, parsed_json(text))
             write_text(parts / SETTINGS, text)
             yield
     except BlockingIOError as error:
         raise DataError(f"{parts} is in use: another run writes the same table.") from error
 
 
-def _compare_settings(parts: Path, settings: Mapping[str, Any]) -> None:
-    path = parts / SETTINGS
-    if not path.exists():
+def _check_settings(parts: Path, settings: Mapping[str, Any]) -> None:
+    """Raise an error unless a folder is new, or one of runs with the same settings."""
+    before = settings_of(parts)
+    if before is None:
+        # A run may have been stopped before it wrote its settings, or after it had removed them.
+        check(
+            all(OF_A_RUN.fullmatch(each.name) for each in parts.iterdir()),
+            f"{parts} is needed for the finished part of the table, but it holds something else, "
+            "or is damaged: choose another output, or give this folder another name.",
+        )
         return
-    try:
-        before = parsed_json(path.read_bytes())
-    except (OSError, ValueError):
-        before = None
-    if not isinstance(before, dict):
-        raise DataError(f"{path} is damaged: remove the folder to start over.")
     differing = [
         f"{name} was {shortened(before.get(name))} and is {shortened(settings.get(name))}"
         for name in sorted({*before, *settings})
@@ -303,39 +415,158 @@ def _compare_settings(parts: Path, settings: Mapping[str, Any]) -> None:
     check(
         not differing,
         f"{parts} holds what a run with other settings has finished ({'; '.join(differing[:3])}): "
-        "use the same settings to go on, or remove the folder to start over.",
+        "use the same settings to resume it, or remove the folder to start over.",
     )
+
+
+def _removed(parts: Path) -> bool:
+    """Remove finished files, and their folder unless it holds others; return if it is gone."""
+    with suppress(OSError):
+        for each in parts.iterdir():
+            if OF_A_RUN.fullmatch(each.name):
+                each.unlink()
+        # Last, since they mark the folder as ours.
+        (parts / SETTINGS).unlink(missing_ok=True)
+        parts.rmdir()
+    return not parts.exists()
 
 
 # The table.
 
 
+def _matched(bags: Sequence[str], tags: Tags, things: str, others: Sequence[str]) -> MatchedTags:
+    """Match tags to bags, and check what has none; names of the `others` are not strangers."""
+    matched = matched_tags(bags, tags, things)
+    # Tags may belong to pictures in a format that is not read, for example.
+    unread = names_of_tags(others, matched.tags_without)
+    strangers = [name for name in matched.tags_without if name not in {*unread.values()}]
+    check_tagged(matched, bags, tags, things, strangers)
+    return replace(matched, tags_without=strangers, other_files=sorted(unread))
+
+
+def _about_matches(
+    matched: MatchedTags, tags: Tags, kind: MediaKind, split: float | None
+) -> list[str]:
+    """Say which names match nothing, and what the bags will be."""
+    lines = [without_file(matched.tags_without, tags.path)] if matched.tags_without else []
+    if matched.bags_without:
+        n_without = counted(len(matched.bags_without), "file")
+        lines.append(f"Without tags: {n_without}: {listed(matched.bags_without)}.")
+    n_timed = sum(map(are_timed, matched.of_bags.values()))
+    if tags.times is not None and not n_timed:
+        lines.append(f"The columns {' and '.join(tags.times)} of {tags.path} are not used.")
+    if n_timed and split is None:
+        lines.append(
+            f"Tags of stretches: each stretch of these {n_timed:,} {kind.things} is a bag, and the "
+            f"rest of each is one without tags, whose meaning {argument('untagged')} says. Even "
+            f"pieces of all: {argument('split', 60)}."
+        )
+    elif split is not None and n_timed < len(matched.of_bags):
+        lines.append(
+            f"Tags of whole {kind.things} are unsure in each piece of {split:g} seconds, since "
+            f"they do not say where: {counted(len(matched.of_bags) - n_timed, 'file')}."
+        )
+    return lines
+
+
+@dataclass(frozen=True)
+class FileBags:
+    """The bag of each row of a file, the names of all of its bags, and their tags as cells."""
+
+    of_rows: list[str]
+    names: list[str]
+    cells: dict[str, str | None]
+
+    @property
+    def without_rows(self) -> list[str]:
+        """The bags that have no rows."""
+        return [name for name in self.names if name not in {*self.of_rows}]
+
+
+class TableRows:
+    """The rows of finished files as the table has them: with bags, ids and tags.
+
+    `tags` are those of bags, or of the files that `split` or times cut into bags; None if there are
+    none.
+    """
+
+    def __init__(
+        self, kind: MediaKind, split: float | None, tags: Mapping[str, TagsByStretch] | None
+    ) -> None:
+        # Once: there may be thousands of columns, and of files.
+        self._of_file: Roles = kind.roles
+        self._schema: pa.Schema = kind.schema()
+        self._tags = tags
+        stretches = Stretches(split, tags or {})
+        self._stretches = stretches if kind.has_stretches and stretches.are_needed else None
+        self.roles: Roles = replace(self._of_file, instance_id=ID, labels=tags and TAGS)
+        if self._stretches is not None:
+            self.roles = replace(self.roles, bag=BAG)
+
+    @property
+    def are_stretches(self) -> bool:
+        """Whether bags are stretches of files."""
+        return self._stretches is not None
+
+    def bags(self, name: str, rows: pa.Table, facts: Mapping[str, Any]) -> FileBags:
+        """Return the bags of a file."""
+        roles = self._of_file
+        of_rows = rows.column(roles.bag).to_pylist()
+        names = [*dict.fromkeys(of_rows), *facts["without_instances"]]
+        sets = {bag: (self._tags or {}).get(bag, {}).get(None) for bag in names}
+        if self._stretches is not None:
+            start, end = (rows.column(each).to_numpy() for each in (roles.start, roles.end))
+            pieces = self._stretches.cut(name, facts["seconds"].get(name, max(end, default=0.0)))
+            of_rows = bags_of(pieces, (start + end) / 2)
+            sets = {each.bag: each.tags for each in pieces}
+            # The rest of a file is a bag if there is something in it.
+            names = [each for each in sets if each != name or name in of_rows or len(sets) == 1]
+        cells = {bag: None if each is None else write_cell(each, DELIMITER)
+                 for bag, each in sets.items()}  # fmt: skip
+        return FileBags(of_rows, names, cells)
+
+    def of_file(self, name: str, rows: pa.Table, facts: Mapping[str, Any]) -> pa.Table:
+        """Return the rows of a file."""
+        bags = self.bags(name, rows, facts)
+        rows = rows if rows.schema == self._schema else rows.cast(self._schema)
+        if self._stretches is not None:
+            rows = rows.add_column(0, BAG, pa.array(bags.of_rows, pa.string()))
+        ids = [f"{name}#{place}" for place in range(1, rows.num_rows + 1)]
+        rows = rows.append_column(ID, pa.array(ids, pa.string()))
+        if self._tags is not None:
+            cells = pa.array([bags.cells[bag] for bag in bags.of_rows], pa.string())
+            rows = rows.append_column(TAGS, cells)
+        return rows
+
+
 def _write(
-    kind: Kind,
+    kind: MediaKind,
     folder: PathLike,
     output: Path,
     parts: Mapping[str, Path],
     matched: MatchedTags | None,
     tags: Tags | None,
     failed: Mapping[str, str],
-) -> dict[str, Any]:
-    """Write the rows of all parts as one table; return what is said of it."""
-    roles = kind.roles
-    bags: dict[str, None] = {}
-    without: list[str] = []
+    others: Sequence[str],
+    split: float | None,
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Write the rows of all parts as one table; return what is in it, and notes about files."""
     notes: dict[str, str] = {}
     seconds: dict[str, float] = {}
-    n_rows = 0
+    media: dict[str, None] = {}
+    n_rows, named = 0, kind.roles
+    few = {place for place, name in enumerate(kind.schema().names)
+           if name in (named.bag, named.start, named.end)}  # fmt: skip
     for name, part in parts.items():
-        rows, facts = _read_part(part)
+        rows, facts = _read_part(part, few)
         n_rows += rows.num_rows
-        bags |= dict.fromkeys(rows.column(roles.bag).unique().to_pylist())
-        without += facts["without_instances"]
+        media |= dict.fromkeys(rows.column(named.bag).unique().to_pylist())
+        media |= dict.fromkeys(facts["without_instances"])
         seconds |= facts["seconds"]
         if facts["notes"]:
             notes[name] = " ".join(facts["notes"])
     if not n_rows:
-        shutil.rmtree(output.with_name(output.name + PARTS))
+        _removed(output.with_name(output.name + PARTS))
         raise DataError(
             f"Nothing was found in any of {len(parts):,} {kind.things}: no table is written."
             if parts
@@ -343,53 +574,51 @@ def _write(
             f"{next(iter(failed.values()))}"
         )
     if tags is not None and matched is None:
-        matched = matched_tags([*bags, *without], tags, kind.things)
-    cells = {} if matched is None else matched.cells
-    found = {
+        matched = _matched(list(media), tags, kind.things, others)
+    of_files = TableRows(kind, split, None if matched is None else matched.of_bags)
+    n_bags, without, tagged = 0, [], []
+    for name, part in parts.items():
+        found = of_files.bags(name, *_read_part(part, few))
+        n_bags += len(found.names)
+        without += found.without_rows
+        tagged += [bag for bag in found.without_rows
+                   if found.cells.get(bag) not in (None, NO_LABEL, ANY_LABEL)]  # fmt: skip
+    matched = matched or MatchedTags({}, [], [], [])
+    result: dict[str, Any] = {
         "without_instances": sorted(without),
-        "tagged_without_instances": sorted(
-            bag for bag in without if cells.get(bag) not in (None, "(none)", "(unknown)")
-        ),
+        "tagged_without_instances": sorted(tagged),
         "failed": dict(sorted(failed.items())),
-        "files_without_tags": [] if matched is None else matched.bags_without,
-        "tags_without_file": [] if matched is None else matched.tags_without,
+        "files_without_tags": matched.bags_without,
+        "tags_without_file": matched.tags_without,
     }
-    stored = {name: value for name, value in vars(roles).items() if value not in (None, ())}
-    if tags is not None:
-        stored["labels"] = TAGS
-        untagged = tags.roles.untagged
-        stored |= {} if untagged is None else {"untagged": untagged}
+    stored = {name: value for name, value in vars(of_files.roles).items()
+              if value not in (None, ())}  # fmt: skip
+    if tags is not None and tags.roles.untagged is not None:
+        stored["untagged"] = tags.roles.untagged
     facts = Facts(
-        kind.name, kind.things, __version__, str(folder),
-        parsed_json(json.dumps(stored)), dict(kind.settings()), seconds=seconds,
-        **found,
+        kind.name, kind.things, __version__, str(folder), parsed_json(json.dumps(stored)),
+        dict(kind.settings()) | ({} if split is None else {"split": split}), seconds=seconds,
+        style=tags.style if tags is not None else {}, **result,
     )  # fmt: skip
-    with_tags = cells if tags is not None else None
-    write_tables(output, _chunks(kind, parts.values(), with_tags, facts), "zstd")
-    return {"bags": len({*bags, *without}), "instances": n_rows, "notes": notes, **found}
-
-
-def _chunks(
-    kind: Kind, parts: Iterable[Path], cells: Mapping[str, str | None] | None, facts: Facts
-) -> Iterator[pa.Table]:
     metadata = facts.metadata()
-    for part in parts:
-        rows, _ = _read_part(part)
-        rows = rows.cast(kind.schema())
-        if cells is not None:
-            bags = rows.column(kind.roles.bag).combine_chunks().dictionary_encode()
-            own = pa.array([cells.get(bag) for bag in bags.dictionary.to_pylist()], pa.string())
-            indices = bags.indices.to_numpy(zero_copy_only=False).astype(np.int32)
-            rows = rows.append_column(TAGS, own.take(pa.array(indices)))
-        if rows.num_rows:
-            yield rows.replace_schema_metadata(metadata)
+    tables = (of_files.of_file(name, *_read_part(part)) for name, part in parts.items())
+    write_tables(
+        output, (each.replace_schema_metadata(metadata) for each in tables if each.num_rows), "zstd"
+    )
+    more = {
+        "bags": n_bags, "instances": n_rows, "tagged_other_files": matched.other_files,
+        "are_stretches": of_files.are_stretches,
+    }  # fmt: skip
+    return result | more, notes
 
 
 def summary(result: Extracted, things: str) -> list[str]:
-    """Return what was extracted, and what was not, in a sentence each."""
+    """Return sentences on what was extracted, and what was not."""
     thing = things.removesuffix("s")
     n_read = result.files - len(result.failed)
     bags = counted(n_read, thing, things)
+    if result.are_stretches:
+        thing, things = "bag", "bags"
     if result.bags != n_read:
         bags = f"{counted(result.bags, thing, things)} in {counted(n_read, 'file')}"
     lines = [f"{counted(result.instances, 'instance')} of {bags}."]
@@ -407,12 +636,12 @@ def summary(result: Extracted, things: str) -> list[str]:
             f"Without instances: {counted(len(result.without_instances), thing, things)}, such as "
             f"{listed(result.without_instances[:3])}{of_tagged}."
         )
-    for names, what in (
-        (result.files_without_tags, (f"{thing} without tags", f"{things} without tags")),
-        (result.tags_without_file, ("name with tags has no file", "names with tags have no file")),
-    ):
-        if names:
-            lines.append(f"{counted(len(names), *what)}: {listed(names)}.")
+    if result.tagged_other_files:
+        n_tagged = counted(len(result.tagged_other_files), "tagged file is", "tagged files are")
+        lines.append(
+            f"{n_tagged} in a format that is not read: {listed(result.tagged_other_files)}. "
+            "Convert them, and extract again."
+        )
     if result.other_files:
         counts = listed(f"{n} {suffix}" for suffix, n in result.other_files.items())
         lines.append(f"Files that were passed over: {counts}.")

@@ -1,25 +1,70 @@
-"""Segments of recordings that are given: windows, and boxes and embeddings of other programs."""
+"""Segments that are given: windows, and boxes and masks of other programs."""
 
-from dataclasses import dataclass
-from typing import Any
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from unbag._files import TABLES, DataError, PathLike, check
-from unbag._messages import argument, listed, shortened
-from unbag._warnings import warn_caller
-from unbag.io.adapted import Head, finite_number
-from unbag.io.adapters import adapted, recognised
-from unbag.io.formats.raven import recording_of
-from unbag.io.spans import BANDS
-from unbag.io.table import open_source
+from unbag._messages import argument, counted, listed, shortened, warn_caller
+from unbag.tables.adapted import Head, finite_number
+from unbag.tables.adapters import adapted, recognised
+from unbag.tables.formats.birdnet import detections
+from unbag.tables.formats.coco import BOX, SIZE
+from unbag.tables.spans import BANDS
+from unbag.tables.table import open_source
+from unbag.tables.tags import names_of_tags, without_suffix
 
 from .sound_files import BLOCK_SECONDS
+from .walk import found_files, identity
 
-# Windows of embeddings that are longer may hold several birds.
-LONG_WINDOW = 1.5
+Value = TypeVar("Value")
+Boxes = dict[str, NDArray[np.float64]]
+
+CORNERS = ("left", "top", "right", "bottom")
+# What segmenters add to the name of a picture.
+MASK_ENDING: re.Pattern[str] = re.compile(r"[-_. ](cp_masks|masks?|regions|labels|seg)$")
+
+
+@dataclass(frozen=True)
+class Given(Generic[Value]):
+    """Values that a file gives for recordings or pictures, such as boxes, by the names of these.
+
+    `source` is the name of the file, with a digest of its content.
+    """
+
+    source: str
+    values: Mapping[str, Value]
+
+    @classmethod
+    def matched(
+        cls, path: PathLike, values: Mapping[str, Value], names: Sequence[str], things: str
+    ) -> Self:
+        """Match values to files by their names; warn of values that match none."""
+        source, thing = identity(path), things.removesuffix("s")
+        name_of = names_of_tags(names, values)
+        check(name_of, f"{source}: no {thing} is called like {shortened(next(iter(values), ''))}.")
+        unused = [name for name in values if name not in {*name_of.values()}]
+        if unused:
+            warn_caller(
+                f"{source}: {counted(len(unused), 'name is', 'names are')} not used, since no "
+                f"{thing} is called so, or another name is taken for it: {listed(unused)}."
+            )
+        return cls(source, {name: values[other] for name, other in name_of.items()})
+
+    def of_file(self, name: str) -> Self:
+        """Return what is given for one file."""
+        return replace(self, values={name: self.values[name]} if name in self.values else {})
+
+
+# Windows.
 
 
 def checked_windows(windows: float, hop: float | None) -> tuple[float, float]:
@@ -47,142 +92,129 @@ def window_boxes(seconds: float, windows: float, hop: float, highest: float) -> 
     return np.column_stack([starts, ends, np.zeros(len(starts)), np.full(len(starts), highest)])
 
 
-@dataclass(frozen=True)
-class Vectors:
-    """Vectors of windows of one recording, such as embeddings.
-
-    Attributes
-    ----------
-    start, end : ndarray of shape (n_windows,)
-        Seconds.
-    values : ndarray of float32 of shape (n_windows, n_features)
-    """
-
-    start: NDArray[np.float64]
-    end: NDArray[np.float64]
-    values: NDArray[np.float32]
-
-    def at(self, start: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Return the vectors of the windows that share most time with spans, then the nearest."""
-        common = np.minimum(end[:, None], self.end) - np.maximum(start[:, None], self.start)
-        away = np.abs((start + end)[:, None] - (self.start + self.end)) / 2
-        # Of those that hold a span entirely, the one in whose middle it is.
-        score = np.minimum(common, 0.999 * (end - start)[:, None]) - 1e-3 * away
-        return self.values[score.argmax(axis=1)]
+# Boxes of other programs.
 
 
-def read_boxes(path: PathLike, highest: float) -> dict[str, NDArray[np.float64]]:
+def read_boxes(path: PathLike, highest: float) -> Boxes:
     """Read start, end, low and high of segments by recording.
 
-    The file is of Raven, Audacity or BirdNET, or a folder of such; or a table with columns file,
-    start and end, and perhaps low and high. Segments without frequencies have all.
+    The file was written by Raven, Audacity or BirdNET, or is a folder of such files; or it is a
+    table with columns file, start and end, and perhaps low and high. Segments without frequencies
+    have all of them.
     """
     head = Head(path)
-    format = recognised(head)
-    if format == "birdnet-detections":
-        return _unique_boxes(_birdnet_boxes(head, highest))
-    if format is not None:
-        table: Any = adapted(path, format, {}).instances
-        if table is None or not {"start", "end"} <= set(table.column_names):
-            raise DataError(f"{path} looks like {format}, which has no segments of recordings.")
-        names = table.column("bag").to_pylist()
-        columns = {name: table.column(name).to_pylist() for name in table.column_names}
-        where = [str(path)] * len(names)
-    else:
-        source: Any = open_source(path, TABLES)
-        with source:
-            file = next(
-                (name for name in ("file", "bag", "recording") if name in source.columns), None
-            )
-            needed = [file, "start", "end"]
-            check(
-                file is not None and {"start", "end"} <= set(source.columns),
-                f"{path} is no file of segments: it needs columns file, start and end, and has "
-                f"{listed(source.columns)}.",
-            )
-            names_of_columns = [*needed, *(n for n in ("low", "high") if n in source.columns)]
-            chunks = [chunk for _, chunk in source.chunks(texts=names_of_columns)]
-        check(chunks, f"{path} has no segments.")
-        table = pa.concat_tables(chunks)
-        columns = {name: table.column(name).to_pylist() for name in table.column_names}
-        names = [str(each) for each in columns[str(file)]]
-        where = [f"{path}, row {row + 2}" for row in range(len(names))]
-    band = next((pair for pair in BANDS if set(pair) <= columns.keys()), None)
-    found: dict[str, list[list[float]]] = {}
-    for row, name in enumerate(names):
-        ends = [columns["start"][row], columns["end"][row]]
-        frequencies = [0.0, highest] if band is None else [columns[each][row] for each in band]
-        box = [finite_number(each, where[row]) for each in (*ends, *frequencies)]
+    if recognised(head) == "birdnet-detections":
+        # A box comes once for each species that may be in it.
+        boxes = {}
+        for each in detections(head):
+            low, high = each.band or (0.0, highest)
+            boxes[each.recording, (each.start, each.end, low, min(high, highest))] = None
+        return _by_name(boxes)
+    boxes = []
+    for name, place, where in _places(
+        head, "segments of recordings", ("file", "bag", "recording"), [("start", "end")], BANDS
+    ):
+        band = next(([place[each] for each in pair] for pair in BANDS if pair[0] in place), None)
+        low, high = (0.0, highest) if band is None else band
+        start, end = place["start"], place["end"]
         check(
-            0 <= box[0] < box[1] and 0 <= box[2] < box[3],
-            f"{where[row]}: {shortened(name)} from {box[0]} to {box[1]} s and {box[2]} to {box[3]} "
-            "Hz is no segment: it has no length, or no band.",
+            0 <= start < end and 0 <= low < high,
+            f"{where}: {shortened(name)} from {start} to {end} s and {low} to {high} Hz is not a "
+            "segment: it has no length, or no band.",
         )
+        boxes.append((name, (start, end, low, high)))
+    return _by_name(boxes)
+
+
+def read_picture_boxes(path: PathLike) -> Boxes:
+    """Read boxes by picture: x, y, width and height, and those of the picture or 0.
+
+    The file was written by COCO or Label Studio; or it is a table with columns file, x, y, width
+    and height, or file, left, top, right and bottom, in pixels of the upright picture.
+    """
+    boxes = []
+    for name, place, where in _places(
+        Head(path), "boxes in pictures", ("file", "bag", "image", "picture"), [BOX, CORNERS], [SIZE]
+    ):
+        if "left" in place:
+            place["width"] = place["right"] - place["left"]
+            place["height"] = place["bottom"] - place["top"]
+            place["x"], place["y"] = place["left"], place["top"]
+        x, y, width, height = (place[each] for each in BOX)
+        check(
+            width > 0 and height > 0,
+            f"{where}: {shortened(name)} at {x:g}, {y:g} with width {width:g} and height "
+            f"{height:g} is not a box: it has no area.",
+        )
+        boxes.append((name, (x, y, width, height, *(place.get(each, 0.0) for each in SIZE))))
+    return _by_name(boxes)
+
+
+def matched_masks(folder: PathLike, pictures: Mapping[str, Path]) -> Given[Path]:
+    """Match the masks of a folder to pictures, by their names without suffix.
+
+    A mask's name may have more at its end, such as ``_masks``, unless a picture is called so.
+    """
+    check(Path(folder).is_dir(), f"{folder} is not a folder of masks.")
+    names = {*pictures, *map(without_suffix, pictures)}
+    read = {os.path.realpath(path) for path in pictures.values()}
+    masks: dict[str, Path] = {}
+    for mask, path in found_files(folder, (".png",), "masks", Path(folder)).paths.items():
+        check(
+            os.path.realpath(path) not in read,
+            f"{path} would be read as a picture as well as a mask: keep masks in a folder apart.",
+        )
+        own = name = without_suffix(mask)
+        if own not in names:
+            name = MASK_ENDING.sub("", own)
+        if (other := masks.setdefault(name, path)) is not path:
+            raise DataError(f"{other} and {path} may be masks of the same picture: keep one.")
+    return Given.matched(folder, masks, list(pictures), "pictures")
+
+
+def _by_name(boxes: Iterable[tuple[str, tuple[float, ...]]]) -> Boxes:
+    """Return the boxes of each name, sorted."""
+    found: dict[str, list[tuple[float, ...]]] = {}
+    for name, box in boxes:
         found.setdefault(name, []).append(box)
-    return {name: np.array(sorted(boxes)) for name, boxes in found.items()}
+    return {name: np.array(sorted(own)) for name, own in found.items()}
 
 
-def _birdnet_boxes(head, highest):
-    for path in head.files("BirdNET's results"):
-        own = Head(path)
-        if "Begin Time (s)" in own.columns:
-            from unbag.io.formats.raven import selection_rows
+def _places(
+    head: Head,
+    what: str,
+    files: Sequence[str],
+    layouts: Sequence[Sequence[str]],
+    more: Sequence[Sequence[str]],
+) -> Iterator[tuple[str, dict[str, float], str]]:
+    """Yield the name of a file, numbers by column, and the row in messages, for each segment.
 
-            for row in selection_rows(path):
-                cells = [row.cells.get(name) for name in BANDS[1]]
-                band = [0.0, highest]
-                if all(cells):
-                    band = [finite_number(each, row.where) for each in cells]
-                yield row.recording, [row.start, row.end, band[0], min(band[1], highest)]
-            continue
-        source: Any = open_source(path, TABLES)
-        with source:
-            has_file = "File" in source.columns
-            names = ["Start (s)", "End (s)", *(["File"] if has_file else [])]
-            for first, chunk in source.chunks(texts=names):
-                cells = zip(*(chunk.column(name).to_pylist() for name in names), strict=True)
-                for row, (start, end, *file) in enumerate(cells, first):
-                    where = f"{path}, {source.place(row)}"
-                    recording = file[0] if file and file[0] else recording_of(path)
-                    ends = [finite_number(each, where) for each in (start, end)]
-                    yield recording, [*ends, 0.0, highest]
-
-
-def _unique_boxes(rows):
-    """Return each box once: there is one for each species that may be in it."""
-    found: dict[str, set[tuple[float, ...]]] = {}
-    for name, box in rows:
-        found.setdefault(name, set()).add(tuple(box))
-    return {name: np.array(sorted(boxes)) for name, boxes in found.items()}
-
-
-def read_vectors(path: PathLike) -> tuple[dict[str, Vectors], tuple[str, ...]]:
-    """Read vectors of windows by recording, such as BirdNET's embeddings, and their names."""
-    head = Head(path)
-    format = recognised(head)
-    check(
-        format in ("birdnet-embeddings", "hoplite"),
-        f"{path} holds no embeddings that are known: those of BirdNET (CSV) and Perch (hoplite) "
-        "are.",
-    )
-    table: Any = adapted(path, str(format), {}).instances
-    texts = {"bag", "start", "end", "instance_label", "known_label", "duration"}
-    names = tuple(name for name in table.column_names if name not in texts)
-    check({"start", "end"} <= set(table.column_names), f"{path} does not say when windows begin.")
-    values = np.column_stack([table.column(name).to_numpy() for name in names]).astype(np.float32)
-    start: NDArray[np.float64] = table.column("start").to_numpy().astype(float)
-    end: NDArray[np.float64] = table.column("end").to_numpy().astype(float)
-    bags = np.array(table.column("bag").to_pylist(), dtype=object)
-    found = {}
-    order = np.argsort(bags.astype(str), kind="stable")
-    for rows in np.split(order, np.flatnonzero(bags[order][1:] != bags[order][:-1]) + 1):
-        found[str(bags[rows[0]])] = Vectors(start[rows], end[rows], values[rows])
-    length = float(np.median(end - start))
-    steps = [float(step) for each in found.values() for step in np.diff(np.sort(each.start))]
-    step = float(np.median(steps)) if steps else length
-    if length > LONG_WINDOW and step > 0.5 * length:
-        warn_caller(
-            f"{path}: windows of {length:g} s, one every {step:g} s, may hold several birds, which "
-            "then get the same vector. Embed overlapping windows, such as one every second."
-        )
-    return found, names
+    A table has one of the columns `files`, all columns of one of the `layouts`, and perhaps all of
+    one of `more`.
+    """
+    path, format = head.path, recognised(head)
+    table: Any = None if format is None else adapted(path, format, {}).instances
+    source: Any = open_source(path, TABLES) if format is None else nullcontext()
+    with source:
+        columns = source.columns if format is None else getattr(table, "column_names", [])
+        file = next((name for name in files if name in columns), None)
+        layout = next((each for each in layouts if set(each) <= set(columns)), None)
+        if file is None or layout is None:
+            if format is not None:
+                raise DataError(f"{path} looks like {format}, which has no {what}.")
+            needed = ", or ".join(", ".join(("file", *each)) for each in layouts)
+            raise DataError(
+                f"{path} has no {what}: it needs columns {needed}, and has {listed(columns)}."
+            )
+        # Columns of other tools have names of their own.
+        known = more[:1] if format is None else more
+        wanted = [*layout, *next((each for each in known if set(each) <= set(columns)), ())]
+        if format is None:
+            chunks = [chunk for _, chunk in source.chunks(texts=[file, *wanted])]
+            check(chunks, f"{path} has no {what}: it has no rows.")
+            table = pa.concat_tables(chunks)
+    cells = zip(*(table.column(name).to_pylist() for name in (file, *wanted)), strict=True)
+    for row, (name, *numbers) in enumerate(cells):
+        where = str(path) if format is not None else f"{path}, row {row + 2}"
+        found = (finite_number(each, where) for each in numbers)
+        yield str(name), dict(zip(wanted, found, strict=True)), where

@@ -1,6 +1,6 @@
-"""Which column of a table of signals is what, and its rows as times and values.
+"""The roles of columns in tables of signals, and their rows as times and values.
 
-What nobody has named is guessed from the names of columns and the first rows.
+Roles that are not given are guessed from the names of columns and the first rows.
 """
 
 import re
@@ -17,19 +17,19 @@ from pyarrow import types
 
 from unbag._files import TABLES, DataError, check
 from unbag._messages import argument, listed, shortened
-from unbag.io.formats.csv import is_number
-from unbag.io.guess import plain_name, reason_against
-from unbag.io.roles import check_column, is_pattern, matching
-from unbag.io.scan import factorized, spelt_out
-from unbag.io.table import open_source
+from unbag.tables.guess import plain_name, reason_against
+from unbag.tables.roles import check_column, is_pattern, matching
+from unbag.tables.scan import factorized, spelt_out
+from unbag.tables.table import open_source
+from unbag.tables.text import is_number
 
-from .windows import NO_STAMP, Course
+from .windows import NO_STAMP, TimeSummary
 
-#: What numbers of time count, and how many of them a second has.
+#: Units of numeric times, and how many of them a second has.
 UNITS: dict[str, float] = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 STAMPS = "time stamps"
 ZONED_STAMPS = "time stamps with a zone"
-# Numbers from which on times since 1970 are of a unit: as seconds, they would be in a far future.
+# The least number of a time since 1970 in a unit: as seconds, it would be in a far future.
 SINCE_1970 = {"ns": 1e17, "us": 1e14, "ms": 1e11}
 
 # Names of columns in lower case, words separated by one space.
@@ -52,26 +52,16 @@ RECORDING = re.compile(
     "(?:recording|bag|session|trial|day|file|file ?name|subject|participant|person|user|device)"
     "(?: (?:id|nr|name|number))?"
 )
-# Columns that say what happened, and are no channels.
+# Columns that name an activity, and are not channels.
 ACTIVITY = re.compile("(?:.* )?(?:activity|activities|tags?|labels?|behaviou?rs?|event)(?: id)?")
 
-# Bytes of a file, and rows of these, by which its columns are judged.
+# Bytes of a file, and rows among them, by which its columns are judged.
 HEAD_BYTES, HEAD_ROWS = 1 << 18, 1000
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Which column of a table of signals is what.
-
-    Attributes
-    ----------
-    time : str
-    unit : str
-        One of `UNITS`, or `STAMPS` or `ZONED_STAMPS`.
-    channels : tuple of str
-    recording : str or None
-        The column that tells recordings apart; None if a file is one.
-    """
+class SignalLayout:
+    """The columns of a table of signals: times and their unit, channels, names of recordings."""
 
     time: str
     unit: str
@@ -80,11 +70,11 @@ class Layout:
 
     @property
     def has_stamps(self) -> bool:
-        """Whether times are no numbers."""
+        """Whether times are time stamps, not numbers."""
         return self.unit in (STAMPS, ZONED_STAMPS)
 
     def check(self, source: Any) -> None:
-        """Raise an error if a table lacks a column, or has text in place of numbers."""
+        """Raise an error if a table lacks a column, or has text instead of numbers."""
         wanted = [("time", self.time), *(("channels", name) for name in self.channels)]
         if self.recording is not None:
             wanted.append(("bag", self.recording))
@@ -97,21 +87,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows of a table of signals.
-
-    Attributes
-    ----------
-    first : int
-        The position of the first of them in the table.
-    names : list of str
-        Of the recordings that they are of.
-    codes : ndarray of int of shape (n_rows,)
-        The recording of each row: an index into `names`.
-    times : ndarray of shape (n_rows,)
-        Seconds as float64, NaN where there are none; or nanoseconds since 1970 as int64.
-    values : ndarray of shape (n_rows, n_channels)
-        NaN where there are none.
-    """
+    """Some rows of a table of signals."""
 
     first: int
     names: list[str]
@@ -121,9 +97,14 @@ class Rows:
 
 
 def rows_of(
-    source: Any, layout: Layout, name: str, *, with_values: bool, chunk_bytes: int | None = None
+    source: Any,
+    layout: SignalLayout,
+    name: str,
+    *,
+    with_values: bool,
+    chunk_bytes: int | None = None,
 ) -> Iterator[Rows]:
-    """Yield the rows of a table, block by block; `name` is that of a table of one recording."""
+    """Yield the rows of a table, block by block; `name` is that of its only recording."""
     texts = [] if layout.recording is None else [layout.recording]
     numbers = list(layout.channels) if with_values else []
     (texts if layout.has_stamps else numbers).append(layout.time)
@@ -147,7 +128,7 @@ def _numbers(column: Any) -> NDArray[np.float64]:
     return pc.cast(column, pa.float64(), safe=False).to_numpy().astype(np.float64, copy=False)
 
 
-def _times(source: Any, layout: Layout, column: Any, first: int) -> NDArray[Any]:
+def _times(source: Any, layout: SignalLayout, column: Any, first: int) -> NDArray[Any]:
     if not layout.has_stamps:
         times = _numbers(column) / UNITS[layout.unit]
         return np.where(np.isfinite(times), times, np.nan)
@@ -155,7 +136,7 @@ def _times(source: Any, layout: Layout, column: Any, first: int) -> NDArray[Any]
     try:
         stamps = _stamps(column, zone)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        # The first that cannot be read.
+        # Find the first that cannot be read.
         for row, cell in enumerate(column):
             try:
                 _stamps(pa.array([cell.as_py()], column.type), zone)
@@ -163,8 +144,8 @@ def _times(source: Any, layout: Layout, column: Any, first: int) -> NDArray[Any]
                 where = f"{source.path}, {source.place(first + row)}, column {layout.time!r}"
                 zoned = "one with a zone, as the others" if zone else "one without a zone"
                 raise DataError(
-                    f"{where}: {shortened(cell.as_py())} is no time stamp, or not {zoned}: write "
-                    "it like 2024-05-31T23:59:00.25."
+                    f"{where}: {shortened(cell.as_py())} is not a time stamp, or not {zoned}: "
+                    "write it like 2024-05-31T23:59:00.25."
                 ) from error
         raise DataError(f"{source.path}, column {layout.time!r}: {error}") from error
     return stamps
@@ -180,32 +161,32 @@ def _stamps(column: Any, zone: str | None) -> NDArray[np.int64]:
     return numbers.to_numpy().astype(np.int64, copy=False)
 
 
-# What a column is, if nobody says so.
+# Guesses.
 
 
 @dataclass(frozen=True)
-class Head:
-    """What the first rows of a file tell: its columns, and the samples per second."""
+class LayoutGuess:
+    """A layout guessed from the first rows of a file, and the samples per second."""
 
-    layout: Layout
+    layout: SignalLayout
     left_out: Mapping[str, str]
     rate: float | None
 
 
-def read_head(
+def guessed_layout(
     path: Path,
     *,
     time: str | None,
     time_unit: str | None,
     channels: Sequence[str] | None,
     bag: str | None,
-) -> Head:
-    """Find out by its names and first rows which column of a file is what."""
+) -> LayoutGuess:
+    """Guess the roles of a file's columns from their names and its first rows."""
     with open_source(path, TABLES) as opened:
         source: Any = opened
         check(
             hasattr(source, "chunks"),
-            f"{path} is no table of a row per time stamp.",
+            f"{path} is not a table with a row per time stamp.",
         )
         time = time or _guessed_time(source)
         check_column(path, time, source.columns, "time")
@@ -222,9 +203,9 @@ def read_head(
         )
         taken = [time, *([] if recording is None else [recording])]
         found, left_out = _channels(source, channels, taken)
-        layout = Layout(time, unit, found, recording)
+        layout = SignalLayout(time, unit, found, recording)
         layout.check(source)
-        return Head(layout, left_out, _head_rate(source, layout))
+        return LayoutGuess(layout, left_out, _head_rate(source, layout))
 
 
 def _guessed_time(source: Any) -> str:
@@ -254,7 +235,7 @@ def _guessed_recording(source: Any, time: str) -> str | None:
 
 
 def _guessed_unit(source: Any, time: str, column: Any) -> str:
-    """Return the unit of times: by the name of the column, or by how large they are."""
+    """Return the unit of times, by the name of the column or by their size."""
     kind = column.type
     if types.is_timestamp(kind):
         return STAMPS if kind.tz is None else ZONED_STAMPS
@@ -281,7 +262,7 @@ def _guessed_unit(source: Any, time: str, column: Any) -> str:
 def _channels(
     source: Any, wanted: Sequence[str] | None, taken: Sequence[str]
 ) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return the channels, and the other columns with the reason why they are none."""
+    """Return the channels, and the other columns, each with the reason."""
     numbers = [name for name in source.numbers() if name not in taken]
     if wanted is not None:
         columns = dict.fromkeys(source.columns)
@@ -310,23 +291,23 @@ def _channels(
         if TIME.fullmatch(plain_name(name)):
             reason = "a time by its name"
         elif ACTIVITY.fullmatch(plain_name(name)):
-            reason = "says what happened, by its name"
+            reason = "an activity by its name"
         elif RECORDING.fullmatch(plain_name(name)):
-            reason = "tells recordings apart, by its name"
+            reason = "a recording by its name"
         if reason is None:
             found.append(name)
         else:
             left_out[name] = reason
     check(
         found,
-        f"{source.path} has no channels: columns of numbers beside the times. It has "
+        f"{source.path} has no channels: columns of numbers as well as times. It has "
         f"{listed(source.columns)}; name them by {argument('channels')}.",
     )
     return tuple(found), left_out
 
 
 def _as_numbers(source: Any, column: Any) -> NDArray[np.float64]:
-    """Return cells as numbers, NaN where they are none."""
+    """Return cells as numbers; text is NaN."""
     if not source.is_text:
         return _numbers(column)
     decimal = source.decimal
@@ -336,24 +317,24 @@ def _as_numbers(source: Any, column: Any) -> NDArray[np.float64]:
     )  # fmt: skip
 
 
-def _head_rate(source: Any, layout: Layout) -> float | None:
+def _head_rate(source: Any, layout: SignalLayout) -> float | None:
     """Return the samples per second of the first recording, by the first rows of a file.
 
-    Out of order, all of its times are needed.
+    If they are out of order, all of its times are read.
     """
     rows = next(rows_of(source, layout, "", with_values=False, chunk_bytes=HEAD_BYTES), None)
     if rows is None:
         return None
     name = rows.names[rows.codes[0]]
-    course = Course()
-    course.add(rows.times[rows.codes == rows.codes[0]])
-    if course.n_back:
+    times = TimeSummary()
+    times.add(rows.times[rows.codes == rows.codes[0]])
+    if times.n_back:
         parts = [
             rows.times[rows.codes == rows.names.index(name)]
             for rows in rows_of(source, layout, "", with_values=False)
             if name in rows.names
         ]
-        course = Course()
-        course.add(np.sort(np.concatenate(parts)))
-    step = course.steps.median()
+        times = TimeSummary()
+        times.add(np.sort(np.concatenate(parts)))
+    step = times.steps.median()
     return None if step is None else 1 / step

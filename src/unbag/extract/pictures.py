@@ -1,33 +1,38 @@
-"""Pictures: read whatever they are, turned upright, cut into regions, and described.
+"""Pictures: read in any format, turned upright, cut into regions, and described; see `regions`.
 
-See `regions` for how. Pictures are looked at in a small size; boxes and outlines are in pixels of
-the upright picture.
+Pictures are looked at in a small size; boxes and outlines are in pixels of the upright picture.
 """
 
-import hashlib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, BinaryIO, ClassVar, Self, TypeVar, Unpack
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
+from scipy import ndimage
 
-from unbag._extras import require
-from unbag._files import TABLES, DataError, PathLike, check
-from unbag._messages import argument, counted, listed, one_line, shortened
-from unbag._warnings import warn_caller
-from unbag.io.adapted import Head, finite_number
-from unbag.io.adapters import adapted, recognised
-from unbag.io.formats.coco import BOX, SIZE
-from unbag.io.roles import Roles
-from unbag.io.table import open_source
-from unbag.io.tags import names_of_tags
+from unbag._files import DataError, PathLike, check
+from unbag._messages import argument, counted, listed, one_line, require, shortened
+from unbag.tables.formats.coco import BOX, SIZE
+from unbag.tables.roles import Roles
+from unbag.tables.vectors import PREFIX
 
-from .extraction import Extracted, OnFile, extract
-from .kinds import Instances, Kind, Report, unreported
+from .extraction import Extracted, ExtractOptions, extracted
+from .given_segments import Given, matched_masks, read_picture_boxes
+from .kinds import FileInstances, MediaKind, OnShare, ignore_share
+from .maps import (
+    SCALE,
+    SCALES,
+    maps_of,
+    over_regions,
+    sides_for,
+    unknown_scale,
+    without_network,
+)
+from .networks import Network
 from .regions import (
     CONTRAST,
     FEATURES,
@@ -39,31 +44,35 @@ from .regions import (
     places_of_boxes,
     places_of_labels,
 )
-from .tags import read_tags
-from .walk import found_files
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".avif")
-# What Pillow is asked to read, whatever the name says: it would start other programs for some.
+# The formats that Pillow may read, whatever the suffix: for some others it starts programs.
 FORMATS = {
     "JPEG": (".jpg", ".jpeg"), "PNG": (".png",), "GIF": (".gif",), "BMP": (".bmp",),
     "TIFF": (".tif", ".tiff"), "WEBP": (".webp",), "AVIF": (".avif",), "MPO": (".jpg", ".jpeg"),
 }  # fmt: skip
-#: Pixels of the longer side in which pictures are looked at.
+#: Pixels of the longer side in which pictures are looked at, if they are larger.
 LONGER_SIDE = 320
 SHORTEST_SIDE, LONGEST_SIDE = 32, 4096
-#: Larger pictures are not read, as they would not fit into memory.
+#: Larger pictures are refused, since they might not fit into memory.
 MOST_PIXELS = 100_000_000
 MOST_CELLS = 64
-# Regions that are more transparent than that are none.
+# Regions with a smaller share of opaque pixels are left out.
 TRANSPARENT = 0.5
-# How much the shape of a picture may differ from what a file of boxes says.
+# How much the shape of a picture may differ from that in a file of boxes.
 SHAPE_ERROR = 0.02
-# Fractions of a pixel that come from rounding, and are none.
+# Smaller fractions of a pixel are rounding errors.
 ROUNDING = 1e-3
-# Size of pictures in percents, in which Label Studio has boxes.
+# The size of pictures in Label Studio, whose boxes are in percent.
 PERCENTS = (100.0, 100.0)
 
 PLACE = (*BOX, *SIZE)
+#: The column of the number of a region in its mask.
+REGION = "region"
+# The modes of images of numbers: grey of 1, 8 or 16 bits, and indices of a palette.
+NUMBERS = ("1", "L", "I", "I;16", "P")
+
+Read = TypeVar("Read")
 
 
 def image_regions(
@@ -79,18 +88,17 @@ def image_regions(
     Parameters
     ----------
     pixels : array-like of shape (height, width), (height, width, 3) or (height, width, 4)
-        Grey; red, green and blue; or these and how opaque they are. Integers from 0 to 255, or
-        real numbers from 0 to 1.
+        Grey; red, green and blue; or these and opacity. Integers from 0 to 255, or real numbers
+        from 0 to 1.
     size : int, default=320
         Pixels of the longer side in which the picture is looked at, if it is larger.
     contrast : float, default=7.0
-        How much neighbouring regions differ at least, in units of CIELAB. A smaller one gives more
+        The least difference of neighbouring regions, in units of CIELAB. A smaller one gives more
         regions.
     grid : int, optional
-        Cells along the longer side of a grid that is taken in place of regions.
+        Cells along the longer side of a grid that replaces regions.
     boxes : array-like of shape (n_boxes, 4), optional
-        The boxes to be described, in place of regions that would be found: x and y of the top left
-        corner, width and height, in pixels.
+        Boxes that replace regions: x and y of the top left corner, width and height, in pixels.
 
     Returns
     -------
@@ -111,7 +119,7 @@ def image_regions(
     >>> found.x, found.y, found.width, found.height, found.features.shape
     (array([ 0, 30]), array([ 0, 20]), array([90, 20]), array([60, 20]), (2, 100))
     """
-    check_settings(size, contrast, grid, boxes is not None)
+    check_settings(size, contrast, grid=grid, boxes=boxes)
     image = require("PIL.Image").fromarray(_checked_pixels(pixels))
     picture = Picture.of_image(image, size)
     given = None
@@ -122,11 +130,14 @@ def image_regions(
             f"boxes must be x, y, width and height in a picture of {picture.width} by "
             f"{picture.height} pixels.",
         )
-    return _regions(picture, contrast, grid, given)
+    found = _placed(picture, contrast, grid, given)
+    x, y, right, bottom = found.corners.T
+    features = described(lab_of(picture.pixels), found.places)
+    return Regions(x, y, right - x, bottom - y, found.outlines, features, found.labels)
 
 
 def _checked_pixels(pixels):
-    """Return pixels as Pillow takes them."""
+    """Return pixels in Pillow's form."""
     values = np.asarray(pixels)
     if not values.size or values.ndim not in (2, 3) or values.shape[2:] not in ((), (3,), (4,)):
         raise ValueError(
@@ -141,8 +152,10 @@ def _checked_pixels(pixels):
     return values.astype(np.uint8)
 
 
-def check_settings(size: int, contrast: float, grid: int | None, has_boxes: bool) -> None:
-    """Raise an error for settings that cannot be."""
+def check_settings(
+    size: int, contrast: float, *, grid: int | None = None, **others: ArrayLike | PathLike | None
+) -> None:
+    """Raise an error for wrong settings, and if more than one thing replaces regions."""
     check(
         SHORTEST_SIDE <= size <= LONGEST_SIDE,
         f"{argument('size')} must be from {SHORTEST_SIDE} to {LONGEST_SIDE:,} pixels, not {size}.",
@@ -155,10 +168,8 @@ def check_settings(size: int, contrast: float, grid: int | None, has_boxes: bool
         grid is None or 1 <= grid <= MOST_CELLS,
         f"{argument('grid')} must be from 1 to {MOST_CELLS} cells, not {grid}.",
     )
-    check(
-        grid is None or not has_boxes,
-        f"{argument('grid')} and {argument('segments')}: choose one.",
-    )
+    named = [name for name, value in {"grid": grid, **others}.items() if value is not None]
+    check(len(named) <= 1, f"{' and '.join(map(argument, named))}: choose one.")
 
 
 # Reading.
@@ -166,19 +177,7 @@ def check_settings(size: int, contrast: float, grid: int | None, has_boxes: bool
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture as it is looked at.
-
-    Attributes
-    ----------
-    pixels : ndarray of uint8 of shape (height, width, 3)
-        In the size in which it is looked at, upright, on white where it is transparent.
-    opaque : ndarray of bool of shape (height, width) or None
-        None if all of it is.
-    width, height : int
-        Of the upright picture as it is in its file.
-    notes : tuple of str
-        What is strange about it.
-    """
+    """The small upright pixels of a picture, which of them are opaque, and its full size."""
 
     pixels: NDArray[np.uint8]
     opaque: NDArray[np.bool_] | None
@@ -188,7 +187,7 @@ class Picture:
 
     @classmethod
     def of_image(cls, image: Any, size: int, notes: Sequence[str] = ()) -> "Picture":
-        """Look at an image of Pillow's."""
+        """Read an image of Pillow's."""
         Image, ImageOps = require("PIL.Image"), require("PIL.ImageOps")
         width, height = image.size
         # A JPEG can be read in a fraction of its size, many times faster.
@@ -214,34 +213,44 @@ class Picture:
 
     @property
     def scale(self) -> tuple[float, float]:
-        """How much wider and higher the picture is than what is looked at."""
+        """The full width and height as multiples of those of the pixels."""
         height, width = self.pixels.shape[:2]
         return self.width / width, self.height / height
 
 
 def read_picture(path: Path, size: int = LONGER_SIDE) -> Picture:
-    """Read a picture of any kind; what is wrong with it is a DataError of one line."""
+    """Read a picture; a damaged one is a DataError with a message of one line."""
     with path.open("rb") as file:
         return picture_in(file, path, size)
 
 
 def picture_in(file: BinaryIO, path: Path, size: int = LONGER_SIDE) -> Picture:
     """Read a picture from an open file; the path is only named."""
+    return _read_image(
+        file, path, FORMATS, lambda image: Picture.of_image(image, size, _notes_of(image, path))
+    )
+
+
+def _read_image(
+    file: BinaryIO, path: Path, formats: Sequence[str] | Mapping[str, Any],
+    read: Callable[[Any], Read],
+) -> Read:  # fmt: skip
+    """Open an image of one of some formats, and return what `read` returns of it."""
     Image = require("PIL.Image")
     open_image = Image.open
-    formats = [each for each in FORMATS if each in _known_formats()]
     try:
         # Strange metadata is nothing to warn of; the size is checked below.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with open_image(file, formats=formats) as image:
+            known = [each for each in formats if each in _known_formats()]
+            with open_image(file, formats=known) as image:
                 width, height = image.size
                 check(
                     width * height <= MOST_PIXELS,
                     f"{path} has {width:,} x {height:,} pixels, and at most {MOST_PIXELS:,} are "
                     "read: make it smaller.",
                 )
-                return Picture.of_image(image, size, _notes_of(image, path))
+                return read(image)
     except (DataError, MemoryError):
         raise
     except Image.DecompressionBombError as error:
@@ -249,10 +258,10 @@ def picture_in(file: BinaryIO, path: Path, size: int = LONGER_SIDE) -> Picture:
             f"{path} has more than the {MOST_PIXELS:,} pixels that are read: make it smaller."
         ) from error
     except Exception as error:
-        # What the system says is no fault of the picture.
+        # An error of the system is not a fault of the picture.
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        # Of damaged files, Pillow raises nearly anything.
+        # Damaged files make Pillow raise nearly anything.
         raise _no_picture(path, error) from error
 
 
@@ -273,7 +282,7 @@ def _no_picture(path, error):
 
 
 def _notes_of(image, path):
-    """Return what people should know of a picture that is read all the same."""
+    """Return the oddities of a picture that can be read."""
     notes = []
     if path.suffix.lower() not in FORMATS[image.format]:
         notes.append(f"It is a {image.format} file, though its name ends in {path.suffix}.")
@@ -284,7 +293,7 @@ def _notes_of(image, path):
 
 
 def _eight_bits(image):
-    """Return an image with 256 levels, where it has more."""
+    """Return an image with at most 256 levels."""
     if not image.mode.startswith(("I", "F")):
         return image
     Image = require("PIL.Image")
@@ -294,22 +303,45 @@ def _eight_bits(image):
         (float(values[finite].min()), float(values[finite].max())) if finite.any() else (0, 0)
     )
     if image.mode.startswith("F") or low < 0 or high > 65535:
-        # There is no other way to know what is white.
+        # The range of values shows which is white.
         values = (np.where(finite, values, low) - low) * (255 / max(high - low, 1e-12))
     elif high > 255:
         values /= 257
     found = Image.fromarray(np.round(values).astype(np.uint8))
     found.info = image.info
-    # Which side is up.
+    # The orientation.
     found.getexif().update(image.getexif())
     return found
+
+
+def read_mask(path: Path, picture: Picture) -> NDArray[np.integer]:
+    """Read the region number of each pixel of a picture, perhaps in another size; 0 for none."""
+
+    def numbers_of(image: Any) -> NDArray[np.integer]:
+        check(
+            image.mode in NUMBERS,
+            f"{path} holds colours ({image.mode}), not numbers of regions: save it as grey of 8 or "
+            "16 bits, or with a palette.",
+        )
+        width, height = image.size
+        ratio = max(width / picture.width, height / picture.height)
+        sides = (width, round(ratio * picture.width)), (height, round(ratio * picture.height))
+        check(
+            all(abs(side - expected) <= 1 for side, expected in sides),
+            f"{path} has {width} x {height} pixels, which is neither the size of its picture, "
+            f"{picture.width} x {picture.height} upright, nor that size on another scale.",
+        )
+        return np.asarray(image).astype(np.int32)
+
+    with path.open("rb") as file:
+        return _read_image(file, path, ("PNG",), numbers_of)
 
 
 # Regions.
 
 
 def _are_inside(boxes: NDArray[np.float64], picture: Picture) -> NDArray[np.bool_]:
-    """Return which boxes share at least a pixel with a picture."""
+    """Return which boxes overlap with a picture."""
     x, y, width, height = boxes.T
     common = [
         np.minimum(begin + length, side) - np.maximum(begin, 0)
@@ -318,44 +350,92 @@ def _are_inside(boxes: NDArray[np.float64], picture: Picture) -> NDArray[np.bool
     return (common[0] > 0) & (common[1] > 0)
 
 
-def _regions(
-    picture: Picture, contrast: float, grid: int | None, given: NDArray[np.float64] | None
-) -> Regions:
-    """Describe boxes that are given, in pixels of the picture, or the regions that are found."""
+@dataclass(frozen=True)
+class Placed:
+    """Where regions of a picture lie.
+
+    `places` are their pixels in its small size; the rest is as in `Regions`, with `corners` (left,
+    top, right and bottom) in place of boxes.
+    """
+
+    places: list[NDArray[np.intp]]
+    corners: NDArray[np.int64]
+    outlines: list[str]
+    numbers: NDArray[np.integer]
+    labels: NDArray[np.int32] | None = None
+
+
+def _placed(
+    picture: Picture,
+    contrast: float,
+    grid: int | None,
+    boxes: NDArray[np.float64] | None,
+    mask: NDArray[np.integer] | None = None,
+) -> Placed:
+    """Place given boxes, in pixels of the picture, or the regions of a mask, or those found."""
     shape = picture.pixels.shape[:2]
-    scale = np.array(picture.scale)
-    lab = lab_of(picture.pixels)
-    labels = None
-    if given is not None:
-        ends = np.concatenate([given[:, :2], given[:, :2] + given[:, 2:]], axis=1)
-        small = ends / np.tile(scale, 2)
-        most = np.array(shape[::-1])
-        first = np.clip(np.floor(small[:, :2] + ROUNDING), 0, most - 1)
-        last = np.clip(np.ceil(small[:, 2:] - ROUNDING), first + 1, most)
-        places = places_of_boxes(np.concatenate([first, last], axis=1).astype(np.int32), shape)
-        size = np.array([picture.width, picture.height])
-        first = np.floor(np.clip(ends[:, :2] + ROUNDING, 0, size - 1)).astype(int)
-        last = np.maximum(np.ceil(np.clip(ends[:, 2:] - ROUNDING, 0, size)).astype(int), first + 1)
-        corners = np.concatenate([first, last], axis=1)
-        outlines = [_box_outline(*each) for each in corners.tolist()]
-        return _as_regions(corners, outlines, described(lab, places), None)
-    labels = found_regions(lab, contrast) if grid is None else _cells(shape, grid)
-    places = places_of_labels(labels)
+    if boxes is not None:
+        return _placed_boxes(picture, boxes)
+    if mask is not None:
+        numbers, places = _places_in(mask, shape)
+    else:
+        labels = (
+            found_regions(lab_of(picture.pixels), contrast) if grid is None else _cells(shape, grid)
+        )
+        places = places_of_labels(labels)
+        numbers = np.arange(len(places))
     if picture.opaque is not None:
         is_seen = picture.opaque.ravel()
-        places = [place for place in places if is_seen[place].mean() >= TRANSPARENT]
-        labels = np.full(shape, -1, np.int32)
-        for number, place in enumerate(places):
-            labels.ravel()[place] = number
+        kept = [n for n, place in enumerate(places) if is_seen[place].mean() >= TRANSPARENT]
+        numbers, places = numbers[kept], [places[n] for n in kept]
+    labels = np.full(shape, -1, np.int32)
+    for number, place in enumerate(places):
+        labels.ravel()[place] = number
     ends = np.array([_box_of(place, shape[1]) for place in places], dtype=float).reshape(-1, 4)
-    corners = np.round(ends * np.tile(scale, 2)).astype(int)
-    outlines = outlines_of(places, shape, picture.scale)
-    return _as_regions(corners, outlines, described(lab, places), labels)
+    corners = np.round(ends * np.tile(picture.scale, 2)).astype(np.int64)
+    return Placed(places, corners, outlines_of(places, shape, picture.scale), numbers, labels)
 
 
-def _as_regions(corners, outlines, features, labels):
-    left, top, right, bottom = corners.reshape(-1, 4).T.astype(np.int64)
-    return Regions(left, top, right - left, bottom - top, outlines, features, labels)
+def _placed_boxes(picture: Picture, boxes: NDArray[np.float64]) -> Placed:
+    """Place boxes: x, y, width and height, in pixels of the picture."""
+    shape = picture.pixels.shape[:2]
+    ends = np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1)
+    small = ends / np.tile(picture.scale, 2)
+    most = np.array(shape[::-1])
+    first = np.clip(np.floor(small[:, :2] + ROUNDING), 0, most - 1)
+    last = np.clip(np.ceil(small[:, 2:] - ROUNDING), first + 1, most)
+    places = places_of_boxes(np.concatenate([first, last], axis=1).astype(np.int32), shape)
+    size = np.array([picture.width, picture.height])
+    first = np.floor(np.clip(ends[:, :2] + ROUNDING, 0, size - 1)).astype(np.int64)
+    last = np.maximum(np.ceil(np.clip(ends[:, 2:] - ROUNDING, 0, size)).astype(np.int64), first + 1)
+    corners = np.concatenate([first, last], axis=1)
+    outlines = [_box_outline(*each) for each in corners.tolist()]
+    return Placed(places, corners, outlines, np.arange(len(places)))
+
+
+def _places_in(
+    mask: NDArray[np.integer], shape: tuple[int, int]
+) -> tuple[NDArray[np.integer], list[NDArray[np.intp]]]:
+    """Return the numbers of a mask's regions, and their pixels in a picture of another size.
+
+    A region too small for a pixel of its own has all those that it touches.
+    """
+    rows, columns = (
+        ((np.arange(side) + 0.5) * (own / side)).astype(np.intp)
+        for own, side in zip(mask.shape, shape, strict=True)
+    )
+    numbers = 1 + np.flatnonzero(np.bincount(mask.ravel())[1:])
+    label_of = np.full(int(mask.max()) + 1, -1, np.int32)
+    label_of[numbers] = np.arange(len(numbers))
+    labels = label_of[mask]
+    places = places_of_labels(labels[rows[:, None], columns], len(numbers))
+    tiny = [n for n, place in enumerate(places) if not len(place)]
+    own = np.flatnonzero(np.isin(labels, tiny))
+    row, column = np.divmod(own, mask.shape[1])
+    touched = row * shape[0] // mask.shape[0] * shape[1] + column * shape[1] // mask.shape[1]
+    for n in tiny:
+        places[n] = np.unique(touched[labels.ravel()[own] == n])
+    return numbers, places
 
 
 def _box_of(place, width):
@@ -368,7 +448,7 @@ def _box_outline(left, top, right, bottom):
 
 
 def _cells(shape, grid):
-    """Return the cell of each pixel, of about square cells, so many along the longer side."""
+    """Return the cell of each pixel; cells are about square, with `grid` along the longer side."""
     step = max(shape) / grid
     n_rows, n_columns = (max(1, round(side / step)) for side in shape)
     rows, columns = (
@@ -383,265 +463,248 @@ def _cells(shape, grid):
 
 
 @dataclass(frozen=True)
-class Images(Kind):
+class Images(MediaKind):
     """Pictures and how regions are found in them; see `images`."""
 
     size: int = LONGER_SIDE
     contrast: float = CONTRAST
     grid: int | None = None
-    #: Boxes by the name of the picture in their file, with its size where they say so: x, y, width,
-    #: height, width and height of the picture. And what the file is.
-    boxes: Mapping[str, NDArray[np.float64]] | None = None
-    boxes_id: str | None = None
+    segments: PathLike | None = None
+    masks: PathLike | None = None
+    embed: PathLike | None = None
+    embed_layer: Sequence[str] = ()
+    embed_scale: str | None = None
+    embed_only: bool = False
+    #: Rows of x, y, width and height, and of the width and height of the picture, or 0.
+    boxes: Given[NDArray[np.float64]] | None = None
+    #: Files of region numbers.
+    mask_files: Given[Path] | None = None
+    network: Network | None = None
+    #: How many numbers its layers give for a region.
+    n_numbers: int = 0
     name: ClassVar[str] = "images"
     things: ClassVar[str] = "pictures"
     suffixes: ClassVar[tuple[str, ...]] = SUFFIXES
 
     @property
+    def inputs(self) -> Sequence[PathLike | None]:
+        """The file of boxes, or the folder of masks; the network."""
+        return (self.segments, self.masks, self.embed)
+
+    def check(self) -> None:
+        """Raise an error for wrong settings, and if Pillow or scikit-image is missing."""
+        require("PIL")
+        # It is first used for a found region, after hours perhaps.
+        require("skimage")
+        check_settings(
+            self.size, self.contrast, grid=self.grid, segments=self.segments, masks=self.masks
+        )
+        if self.embed is None:
+            for name in ("embed_layer", "embed_scale", "embed_only"):
+                check(
+                    not getattr(self, name),
+                    f"{argument(name)} is for {argument('embed')}: pass both.",
+                )
+        check(
+            self._scale in SCALES,
+            f"{argument('embed_scale')} must be one of {listed(SCALES)}, not "
+            f"{shortened(self._scale)}.",
+        )
+
+    @property
+    def _scale(self):
+        """The values that the network takes."""
+        return self.embed_scale or SCALE
+
+    @property
+    def remarks(self) -> list[str]:
+        """The values that a network is thought to take, or the price of having none."""
+        if self.embed is None:
+            return [without_network()]
+        return [] if self.embed_scale else [unknown_scale()]
+
+    def prepared(self, paths: Mapping[str, Path]) -> Self:
+        """Return the kind with the boxes or masks of pictures, and the network that sees them."""
+        kind = self
+        if self.masks is not None:
+            kind = replace(kind, mask_files=matched_masks(self.masks, paths))
+        if self.segments is not None:
+            boxes = read_picture_boxes(self.segments)
+            boxes = Given.matched(self.segments, boxes, list(paths), self.things)
+            kind = replace(kind, boxes=boxes)
+        if self.embed is not None:
+            network = Network.of_file(self.embed, self.embed_layer)
+            # So faults of the network are found before any picture is read.
+            blank = np.zeros((self.size, self.size, 3), np.uint8)
+            sides = sides_for(network, self.size, self.size, self.size)
+            n_numbers = sum(each.shape[-1] for each in maps_of(network, blank, sides, self._scale))
+            kind = replace(kind, network=network, n_numbers=n_numbers)
+        return kind
+
+    @property
     def roles(self) -> Roles:
         """The roles of the columns."""
-        return Roles(bag="file", media="file", carry=(*PLACE, "outline"), features=FEATURES)
+        place = self._place
+        return Roles(bag="file", media="file", carry=place, features=self.features)
+
+    @property
+    def _place(self):
+        """The names of columns that say where a region is."""
+        return (*PLACE, "outline", *((REGION,) if self.masks is not None else ()))
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of the features: our own, and those of the network."""
+        own = () if self.embed_only else FEATURES
+        return (*own, *(f"{PREFIX}{place}" for place in range(self.n_numbers)))
 
     def settings(self) -> dict[str, Any]:
         """Return everything that the rows depend on."""
         return {
             "size": self.size, "contrast": self.contrast, "grid": self.grid,
-            "segments": self.boxes_id,
+            "segments": self.boxes and self.boxes.source,
+            "masks": self.mask_files and self.mask_files.source,
+            "embed_only": self.embed_only,
+            "network": self.network and self.network.facts | {"scale": self._scale},
         }  # fmt: skip
 
     def schema(self) -> pa.Schema:
         """Return the columns of the rows."""
+        types = {"outline": pa.string()}
         return pa.schema([
-            ("file", pa.string()), *((name, pa.int32()) for name in PLACE),
-            ("outline", pa.string()), *((name, pa.float32()) for name in FEATURES),
+            ("file", pa.string()), *((name, types.get(name, pa.int32())) for name in self._place),
+            *((name, pa.float32()) for name in self.features),
         ])  # fmt: skip
 
-    def check(self) -> None:
-        """Raise an error for settings that cannot be, and where Pillow or scikit-image is missing.
-
-        Neither is looked for only when hours of work are done.
-        """
-        require("PIL")
-        require("skimage")
-        check_settings(self.size, self.contrast, self.grid, self.boxes is not None)
-
-    def for_file(self, name: str) -> "Images":
-        """Return what is needed for one picture: its own boxes."""
-        if self.boxes is None:
-            return self
-        return replace(self, boxes={name: self.boxes[name]} if name in self.boxes else {})
-
-    def matched(self, names: Sequence[str]) -> "Images":
-        """Return this with boxes by the names of pictures, as the table has them."""
-        if self.boxes is None:
-            return self
-        name_of = names_of_tags(names, self.boxes)
-        check(
-            name_of,
-            f"{self.boxes_id}: no picture is called like {shortened(next(iter(self.boxes), ''))}.",
-        )
-        boxes = self.boxes
-        strangers = [other for other in boxes if other not in {*name_of.values()}]
-        if strangers:
-            warn_caller(
-                f"{self.boxes_id}: boxes of {len(strangers):,} names are not used, as no picture "
-                f"is called so, or another name is taken for it: {listed(strangers)}."
-            )
-        return replace(self, boxes={name: boxes[other] for name, other in name_of.items()})
-
-    def instances(self, path: Path, name: str, report: Report = unreported) -> Instances:
+    def instances(self, path: Path, name: str, on_share: OnShare = ignore_share) -> FileInstances:
         """Find and describe the regions of a picture."""
         picture = read_picture(path, self.size)
         notes = [*picture.notes]
-        given = None
+        boxes = mask = None
         if self.boxes is not None:
-            given = self._boxes_in(picture, path, name)
-            is_inside = _are_inside(given, picture)
+            boxes = _boxes_in(picture, self.boxes.values.get(name, np.empty((0, 6))), path)
+            is_inside = _are_inside(boxes, picture)
             if not is_inside.all():
                 are_outside = counted(int((~is_inside).sum()), "box lies", "boxes lie")
                 notes.append(
                     f"Left out: {are_outside} outside of its {picture.width} x {picture.height} "
                     "pixels."
                 )
-            given = given[is_inside]
-            if not len(given):
-                return Instances(self.schema().empty_table(), [name], notes)
-        rows = self._rows(name, _regions(picture, self.contrast, self.grid, given), picture)
-        return Instances(rows, [] if rows.num_rows else [name], notes)
+            boxes = boxes[is_inside]
+        if self.mask_files is not None:
+            own = self.mask_files.values.get(name)
+            notes += ["It has no mask."] if own is None else []
+            mask = np.zeros((1, 1), int) if own is None else read_mask(own, picture)
+        found = _placed(picture, self.contrast, self.grid, boxes, mask)
+        if mask is not None and len(found.places) == 1:
+            n_pieces = ndimage.label(found.labels == 0)[1]
+            if n_pieces > 1:
+                notes.append(f"Its mask has one number for {n_pieces} pieces: they are one region.")
+        if not found.places:
+            return FileInstances(self.schema().empty_table(), [name], notes)
+        features = []
+        if not self.embed_only:
+            features.append(described(lab_of(picture.pixels), found.places))
+        if self.network is not None:
+            sides = sides_for(self.network, picture.height, picture.width, self.size)
+            larger = max(sides) > self.size
+            pixels = read_picture(path, max(sides)).pixels if larger else picture.pixels
+            maps = maps_of(self.network, pixels, sides, self._scale)
+            features.append(over_regions(maps, found.places, picture.pixels.shape[:2]))
+        rows = self._rows(name, found, picture, np.concatenate(features, axis=1))
+        return FileInstances(rows, [], notes)
 
-    def _boxes_in(self, picture, path, name):
-        """Return the boxes of a picture in its own pixels."""
-        assert self.boxes is not None, "only then there are boxes"
-        own = self.boxes.get(name, np.empty((0, 6)))
-        size = own[:, 4:]
-        is_known = (size[:, 0] > 0) & (size[:, 1] > 0)
-        of_picture = np.array([picture.width, picture.height])
-        ratio = np.where(is_known[:, None], of_picture / np.maximum(size, 1e-9), 1.0)
-        is_other = is_known & (size != PERCENTS).any(axis=1)
-        is_other &= np.abs(np.log(ratio[:, 0] / ratio[:, 1])) > SHAPE_ERROR
-        if is_other.any():
-            width, height = size[is_other][0]
-            raise DataError(
-                f"{path} has {picture.width} x {picture.height} pixels, upright, and its boxes are "
-                f"of a picture of {width:g} x {height:g}."
-            )
-        return own[:, :4] * np.tile(ratio, 2)
-
-    def _rows(self, name, found, picture):
-        n_rows = len(found)
-        if not n_rows:
-            return self.schema().empty_table()
-        numbers = [found.x, found.y, found.width, found.height,
-                   np.full(n_rows, picture.width), np.full(n_rows, picture.height)]  # fmt: skip
-        arrays = [
-            pa.array([name] * n_rows, pa.string()),
-            *(pa.array(each.astype(np.int32)) for each in numbers),
-            pa.array(found.outlines, pa.string()), *map(pa.array, found.features.T),
-        ]  # fmt: skip
-        return pa.Table.from_arrays(arrays, schema=self.schema())
+    def _rows(self, name, found, picture, features):
+        n_rows = len(found.places)
+        left, top, right, bottom = found.corners.T
+        size = (np.full(n_rows, side) for side in (picture.width, picture.height))
+        sides = (left, top, right - left, bottom - top, *size)
+        columns: dict[str, Any] = dict(zip(PLACE, sides, strict=True))
+        columns |= {"file": [name] * n_rows, "outline": found.outlines, REGION: found.numbers}
+        columns |= dict(zip(self.features, features.T, strict=True))
+        schema = self.schema()
+        return pa.table([pa.array(columns[own.name], own.type) for own in schema], schema=schema)
 
 
-# Boxes of other programs.
-
-
-def read_boxes(path: PathLike) -> dict[str, NDArray[np.float64]]:
-    """Read boxes by picture: x, y, width and height, and those of the picture or 0.
-
-    The file is of COCO or Label Studio; or a table with columns file, x, y, width and height, or
-    file, left, top, right and bottom, in pixels of the upright picture.
-    """
-    head = Head(path)
-    format = recognised(head)
-    if format is not None:
-        table: Any = adapted(path, format, {}).instances
-        if table is None or not set(PLACE) <= set(table.column_names):
-            raise DataError(f"{path} looks like {format}, which has no boxes in pictures.")
-        columns = {name: table.column(name).to_pylist() for name in ("bag", *PLACE)}
-        names = [str(each) for each in columns["bag"]]
-        where = [str(path)] * len(names)
-    else:
-        names, columns, where = _boxes_of_table(path)
-    found: dict[str, list[list[float]]] = {}
-    for row, name in enumerate(names):
-        values = [
-            finite_number(columns[each][row], where[row]) for each in columns if each != "bag"
-        ]
-        place = dict(zip((each for each in columns if each != "bag"), values, strict=True))
-        if "left" in place:
-            place["width"] = place["right"] - place["left"]
-            place["height"] = place["bottom"] - place["top"]
-            place["x"], place["y"] = place["left"], place["top"]
-        box = [place[each] for each in BOX]
-        check(
-            box[2] > 0 and box[3] > 0,
-            f"{where[row]}: {shortened(name)} at {box[0]:g}, {box[1]:g} with width {box[2]:g} and "
-            f"height {box[3]:g} is no box: it has no area.",
+def _boxes_in(picture: Picture, boxes: NDArray[np.float64], path: Path) -> NDArray[np.float64]:
+    """Return boxes in the picture's own pixels."""
+    size = boxes[:, 4:]
+    is_known = (size[:, 0] > 0) & (size[:, 1] > 0)
+    of_picture = np.array([picture.width, picture.height])
+    ratio = np.where(is_known[:, None], of_picture / np.maximum(size, 1e-9), 1.0)
+    is_other = is_known & (size != PERCENTS).any(axis=1)
+    is_other &= np.abs(np.log(ratio[:, 0] / ratio[:, 1])) > SHAPE_ERROR
+    if is_other.any():
+        width, height = size[is_other][0]
+        raise DataError(
+            f"{path} has {picture.width} x {picture.height} pixels, upright, but its boxes are for "
+            f"a picture of {width:g} x {height:g}."
         )
-        found.setdefault(name, []).append([*box, *(place.get(each, 0.0) for each in SIZE)])
-    return {name: np.array(sorted(boxes)) for name, boxes in found.items()}
-
-
-def _boxes_of_table(path):
-    source: Any = open_source(path, TABLES)
-    with source:
-        file = next((n for n in ("file", "bag", "image", "picture") if n in source.columns), None)
-        corners = ("left", "top", "right", "bottom")
-        sides = next((each for each in (BOX, corners) if set(each) <= set(source.columns)), None)
-        check(
-            file is not None and sides is not None,
-            f"{path} is no file of boxes: it needs columns file, {', '.join(BOX)}, or file, "
-            f"{', '.join(corners)}, and has {listed(source.columns)}.",
-        )
-        wanted = [*(sides or ()), *(SIZE if set(SIZE) <= set(source.columns) else ())]
-        chunks = [chunk for _, chunk in source.chunks(texts=[file, *wanted])]
-    check(chunks, f"{path} has no boxes.")
-    table = pa.concat_tables(chunks)
-    columns = {name: table.column(name).to_pylist() for name in wanted}
-    names = [str(each) for each in table.column(str(file)).to_pylist()]
-    return names, columns, [f"{path}, row {row + 2}" for row in range(len(names))]
-
-
-def _identity(path: PathLike) -> str:
-    """Return the name of a file, and what changes with its content."""
-    path = Path(path)
-    return f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
-
-
-def images_kind(
-    folder: PathLike,
-    *,
-    size: int = LONGER_SIDE,
-    contrast: float = CONTRAST,
-    grid: int | None = None,
-    segments: PathLike | None = None,
-    output: PathLike = "",
-) -> Images:
-    """Return the kind that `images` extracts, with everything read that is not a picture."""
-    kind = Images(size, contrast, grid)
-    if segments is not None:
-        kind = replace(kind, boxes=read_boxes(segments), boxes_id=_identity(segments))
-    kind.check()
-    if segments is None:
-        return kind
-    found = found_files(folder, kind.suffixes, kind.things, Path(output))
-    return kind.matched(list(found.paths))
+    return boxes[:, :4] * np.tile(ratio, 2)
 
 
 def images(
     folder: PathLike,
     output: PathLike,
-    labels: PathLike | None = None,
+    tags: PathLike | None = None,
     *,
-    bag: str | None = None,
-    tags_column: str | None = None,
-    label_columns: str | Sequence[str] | None = None,
-    delimiter: str | None = None,
-    untagged: str | None = None,
-    none: str | Sequence[str] = (),
-    fold_case: bool | None = None,
-    rename: Mapping[str, str] | PathLike | None = None,
     size: int = LONGER_SIDE,
     contrast: float = CONTRAST,
     grid: int | None = None,
     segments: PathLike | None = None,
-    n_jobs: int | None = 1,
-    on_file: OnFile | None = None,
+    masks: PathLike | None = None,
+    embed: PathLike | None = None,
+    embed_layer: str | Sequence[str] = (),
+    embed_scale: str | None = None,
+    embed_only: bool = False,
+    **options: Unpack[ExtractOptions],
 ) -> Extracted:
     """Cut pictures into regions, describe each of them, and write them as a table.
 
     Parameters
     ----------
     folder : str or path
-        Of JPEG, PNG, GIF, BMP, TIFF, WebP or AVIF files, and folders of them; or one such file.
+        A folder of JPEG, PNG, GIF, BMP, TIFF, WebP or AVIF files, and of folders of them; or one
+        file.
     output : str or path
         The table to write, Parquet or Feather: a row per region, with columns ``file``, ``x``,
         ``y``, ``width``, ``height`` (its box), ``image_width``, ``image_height`` (all in pixels of
-        the upright picture), ``outline``, features and ``tags``. While the work lasts, what is
-        finished is in a folder of the same name and ``.parts``, from which the same call goes on.
-    labels : str or path, optional
-        A table with columns ``file`` and ``tags``, such as ``cow|grass``; or several rows per
-        file; or tags of another tool, as ``unbag data formats`` names them.
-    bag, tags_column : str, optional
-        The columns of `labels` that name the file, and that hold its tags.
-    label_columns, delimiter, untagged, none, fold_case, rename
-        How `labels` is read, as in :class:`unbag.io.Roles`. What it means that a file has no tags,
-        `untagged`, is kept in the table.
+        the upright picture), ``outline``, features and ``tags``.
+    tags : str or path, optional
+        A table with columns ``file`` and ``tags``, such as ``cow|grass``; or with several rows per
+        file; or tags of another tool, as ``unbag data formats`` lists them.
     size : int, default=320
-        Pixels of the longer side in which pictures are looked at. A larger one finds smaller
+        Pixels of the longer side at which pictures are looked at. A larger one finds smaller
         things.
     contrast : float, default=7.0
-        How much neighbouring regions differ at least, in units of CIELAB. A smaller one gives more
+        The least difference of neighbouring regions, in units of CIELAB. A smaller one gives more
         regions.
     grid : int, optional
-        Cells along the longer side of a grid that is taken in place of regions.
+        Cells along the longer side of a grid that replaces regions.
     segments : str or path, optional
-        A file of boxes to be taken: of COCO or Label Studio, or a table with columns file, x, y,
-        width and height, or file, left, top, right and bottom.
-    n_jobs : int, default=1
-        Number of processes; -1 for as many as there are cores.
-    on_file : callable, optional
-        Called after each file with the bytes done, all bytes, the name of the file, and what is
-        wrong with it or None.
+        Boxes that replace regions: a file of COCO or Label Studio, or a table with columns file, x,
+        y, width and height, or file, left, top, right and bottom.
+    masks : str or path, optional
+        A folder of masks that replace regions: for each picture a PNG file of the same name, in the
+        same folder below `masks`, perhaps with ``_masks`` or the like at its end. The pixels are
+        numbers of regions, 0 for none: grey of 8 or 16 bits, or indices of a palette. A mask has
+        the size of its picture, upright, or that size on another scale. The table has one more
+        column, ``region``: the number in the mask.
+    embed : str or path, optional
+        A network of pictures that describes each region: the path of a file, ONNX or TFLite. It
+        sees each picture once, and what its layers give is averaged over the region. A picture gets
+        the height and width that the network takes; where it takes any, the longer side is `size`,
+        and both are rounded to multiples of 32.
+    embed_layer : str or sequence of str, optional
+        The tensors of the network that are read, all of them maps of the picture. By default, its
+        last output.
+    embed_scale : {"imagenet", "0..1", "-1..1", "0..255"}, default="imagenet"
+        The values that the network takes for red, green and blue: with the mean and deviation of
+        ImageNet, or from and to these numbers.
+    embed_only : bool, default=False
+        Whether our own features are left out.
+    **options
+        Options for all kinds of media: see :class:`ExtractOptions`.
 
     Returns
     -------
@@ -653,19 +716,6 @@ def images(
     UserWarning
         If files could not be read.
     """
-    roles = Roles(
-        bag=bag, label_columns=label_columns, delimiter=delimiter, untagged=untagged, none=none,
-        fold_case=fold_case, rename=rename,
-    )  # fmt: skip
-    kind = images_kind(
-        folder, size=size, contrast=contrast, grid=grid, segments=segments, output=output
-    )
-    tags = None if labels is None else read_tags(labels, roles, tags_column)
-    result = extract(kind, folder, output, tags, n_jobs=n_jobs, on_file=on_file)
-    if result.failed:
-        first = next(iter(result.failed.values()))
-        warn_caller(
-            f"{len(result.failed):,} of {result.files:,} pictures could not be read, and the table "
-            f"is without them (see `failed`): {first}"
-        )
-    return result
+    layers = (embed_layer,) if isinstance(embed_layer, str) else tuple(embed_layer)
+    kind = Images(size, contrast, grid, segments, masks, embed, layers, embed_scale, embed_only)
+    return extracted(kind, folder, output, tags, **options)

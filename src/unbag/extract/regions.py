@@ -1,15 +1,14 @@
-"""Regions of a picture: where they lie, and what each is like.
+"""Regions of a picture: their places and their features.
 
 A picture is cut into superpixels, small patches of one colour. Neighbours are merged as long as
 they differ little: along their border, and altogether. Colours are compared as distributions, so
-that stripes or spots are one region. `found_regions` does that, `described` says what a region is
-like.
+that stripes or spots are one region. `found_regions` does that; `described` computes features.
 
 ============= ================================================================================
 `lab`         the colours of a picture in CIELAB, of shape (height, width, 3)
 `labels`      the region of each pixel, from 0; -1 for none
 `histograms`  pixels by lightness and two colours, of shape (n_regions, 3, n_bins)
-`difference`  how far apart distributions of colours are, in units of CIELAB
+`difference`  distance between distributions of colours, in units of CIELAB
 ============= ================================================================================
 """
 
@@ -22,36 +21,36 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from unbag._extras import require
+from unbag._messages import require
 
-#: How much regions differ at least, in units of CIELAB: just visible are about 2.
+#: The least difference of regions, in units of CIELAB: about 2 are just visible.
 CONTRAST = 7.0
-# How many superpixels, how many pixels each has about at least, how compact they are, and how often
-# they are moved; the share of a superpixel that is none by itself.
+# The number of superpixels, pixels that each has at least on average, their compactness, and how
+# often they are moved. Smaller fragments than this share of a superpixel are merged.
 N_SUPERPIXELS, FEWEST_PIXELS, COMPACTNESS, N_STEPS = 400, 80, 20.0, 5
 FRAGMENT = 0.25
 # Noise of single pixels is smoothed.
 SMOOTHING = 1.0
-# Both sides of a border are looked at up to this distance, in widths of superpixels.
+# Both sides of a border are compared up to this distance, in widths of superpixels.
 REACH = 2.5
-# Of regions smaller than the first share of the picture, the contrast counts less; those below the
-# second are merged in any case. It counts less, too, of thin ones, such as blurred edges of things:
-# those with less than this share of the area of a disc with the same edge.
+# The contrast of regions below the first share of the picture counts less, and regions below the
+# second are always merged. It also counts less for thin regions, such as blurred edges of things:
+# those with less than the share THIN of the area of a disc with the same edge.
 SMALL, SMALLEST = 0.01, 0.003
 THIN = 0.5
-# How much the border counts, beside all of the two regions.
+# The weight of the border in a difference; the rest is that of the whole regions.
 ALONG = 0.7
-# More regions than that are merged further.
+# Merging goes on until there are at most this many regions.
 MOST_REGIONS = 60
-# Colours: bins from the lowest to the highest, and how much lightness counts. Light changes it.
+# Colours: bins from the lowest to the highest, and the weight of lightness, which light changes.
 N_BINS = 24
 LOWEST: NDArray[np.float32] = np.array([0, -80, -80], np.float32)
 HIGHEST: NDArray[np.float32] = np.array([100, 80, 80], np.float32)
 LIGHTNESS_WEIGHT = 0.7
 
-# Corners of an outline at most, and how far it is from the region's edge, in pixels.
+# The most corners of an outline, and its distance from the region's edge in pixels.
 MOST_CORNERS, OUTLINE_ERROR = 120, 0.8
-# A hole has at least this share of its region; so many are drawn where there are many corners.
+# The least share of a hole in its region, and how many holes are drawn if corners are many.
 SMALLEST_HOLE, MOST_HOLES = 0.01, 8
 
 
@@ -84,7 +83,7 @@ _TO_XYZ: NDArray[np.float32] = np.array([
 ], np.float32)  # fmt: skip
 
 
-# Finding.
+# Places.
 
 
 def found_regions(lab: NDArray[np.float32], contrast: float = CONTRAST) -> NDArray[np.int32]:
@@ -103,7 +102,7 @@ def found_regions(lab: NDArray[np.float32], contrast: float = CONTRAST) -> NDArr
 
 @dataclass(frozen=True)
 class _Borders:
-    """Borders between neighbours: the two, how long it is, and the sum of differences along it."""
+    """Borders between neighbours: both regions, the length, and the sum of differences along it."""
 
     one: NDArray[np.intp]
     other: NDArray[np.intp]
@@ -112,7 +111,7 @@ class _Borders:
 
     @classmethod
     def of_pixels(cls, labels: NDArray[np.integer]) -> "_Borders":
-        """Return the borders of a picture's regions, which do not differ as yet."""
+        """Return the borders of a picture's regions, with differences of zero."""
         one = np.concatenate([labels[:, 1:].ravel(), labels[1:].ravel()])
         other = np.concatenate([labels[:, :-1].ravel(), labels[:-1].ravel()])
         is_edge = one != other
@@ -123,9 +122,9 @@ class _Borders:
         return cls(one, other, length, 0 * length).renumbered(every)
 
     def renumbered(self, number: NDArray[np.intp]) -> "_Borders":
-        """Return the borders between regions that have other numbers, or the same as a neighbour.
+        """Return the borders after regions got new numbers.
 
-        Those within a region are gone, and those between the same two are one.
+        Borders between regions of the same number go, and borders between the same two are joined.
         """
         one, other = number[self.one], number[self.other]
         kept = one != other
@@ -157,9 +156,9 @@ def _superpixels(lab):
 
 
 def _without_fragments(pieces, colours, least):
-    """Return pieces of a picture, the smallest of which are parts of the neighbours most like them.
+    """Return pieces of a picture, with the smallest merged into the most similar neighbours.
 
-    So no piece is mixed of two colours, as long as it is not small.
+    So only small pieces can be mixed of two colours.
     """
     n_pieces = -1
     while n_pieces != (n_pieces := int(pieces.max()) + 1):
@@ -186,7 +185,7 @@ def _without_fragments(pieces, colours, least):
 
 
 def _histograms(lab, labels, n_labels):
-    """Return how many pixels of each label have each colour, of shape (n_labels, 3, N_BINS)."""
+    """Return the pixels of each label by colour, of shape (n_labels, 3, N_BINS)."""
     places = np.clip((lab - LOWEST) * (N_BINS / (HIGHEST - LOWEST)), 0, N_BINS - 1).astype(np.int32)
     size = n_labels * N_BINS
     counts = [
@@ -196,7 +195,7 @@ def _histograms(lab, labels, n_labels):
     return np.stack([each.reshape(n_labels, N_BINS) for each in counts], axis=1).astype(np.float32)
 
 
-# The width of a bin, weighted.
+# The weighted width of a bin.
 _WIDTH = ((HIGHEST - LOWEST) / N_BINS * np.array([LIGHTNESS_WEIGHT, 1, 1], np.float32))[:, None]
 
 
@@ -207,9 +206,9 @@ def _cumulative(histograms):
 
 
 def _difference(one, other):
-    """Return how far apart cumulative distributions are: for single colours, their distance.
+    """Return the distance between cumulative distributions: for single colours, theirs.
 
-    Of each channel it is what has to be moved, how far (the earth mover's distance).
+    The distance in each channel is the earth mover's.
     """
     moved = np.abs(one - other).sum(axis=-1)
     return np.sqrt((moved**2).sum(axis=-1))
@@ -218,9 +217,8 @@ def _difference(one, other):
 def _borders(patches, histograms):
     """Return the borders between patches, and how much their sides differ.
 
-    That is the difference of the two patches, or of what lies within reach on both sides of the
-    border, if that is smaller: two stripes of a zebra differ, but what is left and right of the
-    border between them does not.
+    That is the difference of the two patches, or of all patches within reach on both sides of the
+    border, if it is smaller: two stripes of a zebra differ, but its left and right half do not.
     """
     n_patches = len(histograms)
     borders = _Borders.of_pixels(patches)
@@ -243,7 +241,7 @@ def _borders(patches, histograms):
     number = np.arange(len(one))
     for own, opposite, is_on_side in ((one, other, ~is_beyond), (other, one, is_beyond)):
         weights = weight * is_on_side
-        # Its own patch is on a side, whatever the shape of the two.
+        # A patch is on its own side of the border, whatever the shape of the two.
         weights[number, opposite] = 0
         weights[number, own] += 1e-3
         mixed = weights @ histograms.reshape(n_patches, -1)
@@ -254,9 +252,10 @@ def _borders(patches, histograms):
 
 
 def _merged(histograms, borders, contrast):
-    """Return the region of each patch: neighbours that differ by less than the contrast are merged.
+    """Return the region of each patch, with neighbours merged that differ less than the contrast.
 
-    In each round, those merge that differ least from each other. So the order hardly matters.
+    In each round, regions merge that are each other's most similar neighbour, so that the order
+    hardly matters.
     """
     n_pixels = histograms[:, 0].sum()
     region = np.arange(len(histograms))
@@ -284,9 +283,9 @@ def _merged(histograms, borders, contrast):
 
 
 def _between(histograms, area, borders):
-    """Return how much neighbours differ, along their border and altogether.
+    """Return the differences of neighbours, along their border and altogether.
 
-    Of small and thin regions the difference counts less.
+    Differences of small and thin regions count less.
     """
     cumulative = _cumulative(histograms)
     inside = _difference(cumulative[borders.one], cumulative[borders.other])
@@ -301,7 +300,7 @@ def _between(histograms, area, borders):
 
 
 def _closest(difference, borders, may_merge):
-    """Return the borders of which each region is the other's closest neighbour."""
+    """Return the borders between regions that are each other's closest neighbours."""
     order = np.flatnonzero(may_merge)
     order = order[np.argsort(difference[order], kind="stable")]
     ends = np.stack([borders.one[order], borders.other[order]], axis=1).ravel()
@@ -311,18 +310,18 @@ def _closest(difference, borders, may_merge):
     return order[times_first == 2]
 
 
-# What a region is like.
+# Features.
 
 N_HUES, N_LIGHTS, N_TURNS = 12, 6, 8
-# Distances of the pixels that are compared with the one in their middle, and how much they have to
-# differ from it.
+# Distances of the pixels that are compared with the one in their middle, and the least difference
+# that counts.
 PATTERN_RADII, PATTERN_STEP = (1, 3), 2.0
 N_PATTERNS = 10
 # Sizes of details, in pixels.
 DETAILS = (0.7, 1.4, 2.8, 5.6)
-# Chroma from which on a hue is seen.
+# Chroma at which a hue counts half.
 CHROMA = 8.0
-# How far around a region its surroundings are looked at, in pixels.
+# The width of a region's surroundings in pixels.
 AROUND = 6
 QUANTILES = (10, 50, 90)
 
@@ -346,11 +345,8 @@ FEATURES: tuple[str, ...] = (
 )  # fmt: skip
 
 
-class Shown:
-    """What regions show: the pixels of each, one region after the other.
-
-    Regions may overlap, and none is empty.
-    """
+class RegionPixels:
+    """The pixels of regions, region after region; regions may overlap, and each has a pixel."""
 
     def __init__(self, places: Sequence[NDArray[np.intp]], shape: tuple[int, int]):
         self.shape = shape
@@ -384,7 +380,7 @@ class Shown:
     def shares(
         self, places: NDArray[np.intp], n_places: int, weights: NDArray[Any] | None = None
     ) -> NDArray[np.float64]:
-        """Return how much of each region, or of its weights, is at each of some places."""
+        """Return the share of each region, or of its weights, at each of some places."""
         found = np.bincount(self.regions * n_places + places, weights, len(self) * n_places)
         return found.reshape(len(self), n_places) / self.counts[:, None]
 
@@ -407,7 +403,7 @@ class Crop:
 def crops_of(
     places: Sequence[NDArray[np.intp]], shape: tuple[int, int], margin: int = 0
 ) -> list[Crop]:
-    """Return the parts of a picture that regions lie in, with a margin where there is one."""
+    """Return the parts of a picture with one region each, and a margin within the picture."""
     found = []
     for place in places:
         rows, columns = np.divmod(place, shape[1])
@@ -420,16 +416,18 @@ def crops_of(
     return found
 
 
-def places_of_labels(labels: NDArray[np.int32]) -> list[NDArray[np.intp]]:
+def places_of_labels(
+    labels: NDArray[np.int32], n_regions: int | None = None
+) -> list[NDArray[np.intp]]:
     """Return the pixels of each region, given the region of each pixel."""
     order = np.argsort(labels, axis=None, kind="stable")
-    counts = np.bincount(labels.ravel() + 1)
-    # Pixels of none are first.
+    counts = np.bincount(labels.ravel() + 1, minlength=1 + (n_regions or 0))
+    # Pixels without a region come first.
     return np.split(order, np.cumsum(counts)[:-1])[1:]
 
 
 def places_of_boxes(boxes: NDArray[np.int32], shape: tuple[int, int]) -> list[NDArray[np.intp]]:
-    """Return the pixels of boxes, which are left, top, right and bottom of pixels inside."""
+    """Return the pixels of boxes of left, top, right and bottom, the last two exclusive."""
     return [
         (np.arange(top, bottom)[:, None] * shape[1] + np.arange(left, right)).ravel()
         for left, top, right, bottom in boxes.tolist()
@@ -440,7 +438,7 @@ def described(lab: NDArray[np.float32], places: Sequence[NDArray[np.intp]]) -> N
     """Return the `FEATURES` of regions, of shape (n_regions, n_features)."""
     if not places:
         return np.empty((0, len(FEATURES)), np.float32)
-    shown = Shown(places, lab.shape[:2])
+    shown = RegionPixels(places, lab.shape[:2])
     crops = crops_of(places, shown.shape, AROUND)
     columns = [
         *_colour(lab, shown), *_texture(lab, shown), *_shape(shown, crops),
@@ -450,7 +448,7 @@ def described(lab: NDArray[np.float32], places: Sequence[NDArray[np.intp]]) -> N
 
 
 def _colour(lab, shown):
-    """Return how much there is of which colour."""
+    """Return features of the distribution of colours."""
     columns = []
     for channel in range(3):
         own = shown.of(lab[..., channel])
@@ -462,7 +460,7 @@ def _colour(lab, shown):
     is_coloured = chroma**2 / (chroma**2 + CHROMA**2)
     columns.append(1 - shown.means(is_coloured))
     turn = np.arctan2(yellow_blue, red_green) * (N_HUES / (2 * np.pi)) % N_HUES
-    # Between two hues, a colour has a part in both.
+    # A colour between two hues counts for both.
     first = turn.astype(np.int32) % N_HUES
     part = turn - np.floor(turn)
     hues = shown.shares(first, N_HUES, is_coloured * (1 - part))
@@ -485,7 +483,7 @@ def _quantiles(values, shown, channel):
 
 
 def _texture(lab, shown):
-    """Return how fine and how strong details are, where they point, and what they are made of."""
+    """Return features of details: size, strength, direction and pattern."""
     columns = []
     finest = ndimage.gaussian_filter(lab, (DETAILS[0], DETAILS[0], 0))
     before = finest
@@ -514,7 +512,7 @@ def _texture(lab, shown):
 
 
 def _slopes(values):
-    """Return how fast values grow downwards and to the right; 0 at the edges."""
+    """Return the slopes of values downwards and to the right; 0 at the edges."""
     down, right = np.zeros_like(values), np.zeros_like(values)
     down[1:-1] = (values[2:] - values[:-2]) / 2
     right[:, 1:-1] = (values[:, 2:] - values[:, :-2]) / 2
@@ -522,7 +520,7 @@ def _slopes(values):
 
 
 def _coherence(values, shown):
-    """Return whether slopes point in one direction, as those of stripes do: from 0 to 1."""
+    """Return how far slopes point in one direction, as those of stripes do, from 0 to 1."""
     down, right = map(shown.of, _slopes(values))
     rows, columns, both = (shown.sums(each) for each in (down**2, right**2, down * right))
     total = rows + columns
@@ -540,9 +538,9 @@ def _turns(down, right, size, shown):
 
 
 def _patterns(values, radius):
-    """Return a number for what is around each pixel: how many of eight are lighter, in one piece.
+    """Return the uniform local binary pattern of each pixel, however it is turned.
 
-    These are the uniform local binary patterns, however they are turned; 9 are all others.
+    It is how many of eight neighbours are lighter, in one piece; 9 stands for all others.
     """
     padded = np.pad(values, radius, mode="edge")
     height, width = values.shape
@@ -557,7 +555,7 @@ def _patterns(values, radius):
 
 
 def _shape(shown, crops):
-    """Return how large regions are, which form they have, and where they lie."""
+    """Return features of size, form and place."""
     height, width = shown.shape
     area = shown.counts.astype(float)
     left, right = (each.reduceat(shown.columns, shown.starts) for each in (np.minimum, np.maximum))
@@ -568,7 +566,7 @@ def _shape(shown, crops):
     down = (shown.rows - middle_row[shown.regions]).astype(np.float32)
     across = (shown.columns - middle_column[shown.regions]).astype(np.float32)
     down_squared, across_squared = down * down, across * across
-    # A pixel is as wide as itself.
+    # A pixel has a variance of its own, as it is one wide.
     of_rows, of_columns = (shown.means(each) + 1 / 12 for each in (down_squared, across_squared))
     both = shown.means(down * across)
     total = of_rows + of_columns
@@ -586,7 +584,7 @@ def _shape(shown, crops):
 
 
 def _edges(crop, shape):
-    """Return the length of a region's edge, and of that at the border of the picture."""
+    """Return the length of a region's edge, and of its part at the border of the picture."""
     own = crop.own
     rows, columns = crop.place
     inside = np.count_nonzero(own[1:] != own[:-1]) + np.count_nonzero(own[:, 1:] != own[:, :-1])
@@ -597,7 +595,7 @@ def _edges(crop, shape):
 
 
 def _surroundings(lab, crops):
-    """Return how what is around regions differs from them."""
+    """Return the contrast of each region with its surroundings."""
     found = np.zeros((len(crops), 5))
     detail = np.abs(lab[..., 0] - ndimage.gaussian_filter(lab[..., 0], 2.0, truncate=2.5))
     channels = np.concatenate([lab, detail[..., None]], axis=2)
@@ -617,10 +615,9 @@ def _surroundings(lab, crops):
 def outlines_of(
     places: Sequence[NDArray[np.intp]], shape: tuple[int, int], scale: tuple[float, float]
 ) -> list[str]:
-    """Return the outlines of regions, in pixels of the picture that is larger by `scale`.
+    """Return the outlines of regions in pixels of the original picture, larger by `scale`.
 
-    An outline is a list of corners, such as ``"0,0 9,0 9,5"``; those of holes follow, after
-    semicolons.
+    An outline is a list of corners, such as ``"0,0 9,0 9,5"``; holes follow, after semicolons.
     """
     contours = require("skimage.measure").find_contours
     found = []
@@ -643,7 +640,7 @@ def outlines_of(
 
 
 def _simplified(ring, error):
-    """Return the corners of a ring without those that are hardly any (Douglas and Peucker)."""
+    """Return a ring with fewer corners (Douglas and Peucker)."""
     kept = np.zeros(len(ring), bool)
     # The two halves of the ring between a point and the one farthest from it.
     far = int(((ring - ring[0]) ** 2).sum(axis=1).argmax())
@@ -666,7 +663,7 @@ def _simplified(ring, error):
             kept[middle] = True
             pending += [(first, middle), (middle, last)]
     corners = ring[kept]
-    # A ring is an area, with three corners at least.
+    # The least corners of an area.
     return corners if len(corners) >= 3 else ring[[0, len(ring) // 3, 2 * len(ring) // 3]]
 
 
@@ -680,7 +677,7 @@ def _corners_text(corners):
 
 
 def outline_rings(text: str) -> list[list[tuple[int, int]]]:
-    """Return the corners of an outline, and of its holes; a ValueError if it is none.
+    """Return the corners of an outline and of its holes; wrong text is a ValueError.
 
     Examples
     --------
@@ -705,11 +702,11 @@ class Regions:
     x, y, width, height : ndarray of int of shape (n_regions,)
         The box of each in pixels; x and y are its top left corner.
     outlines : list of str
-        The corners of each, such as ``"0,0 9,0 9,5"``; those of holes follow, after semicolons.
+        The corners of each, such as ``"0,0 9,0 9,5"``; holes follow, after semicolons.
     features : ndarray of float32 of shape (n_regions, n_features)
     labels : ndarray of int32 of shape (height, width) or None
-        The region of each pixel of the picture as it was looked at, which may be smaller; -1 for
-        none. None for boxes, which may overlap.
+        The region of each pixel of the picture, perhaps at a smaller size; -1 for none. None for
+        boxes, which may overlap.
     feature_names : tuple of str
     """
 

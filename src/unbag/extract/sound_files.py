@@ -1,6 +1,6 @@
-"""Files of sound: read in blocks, as one channel, at one rate.
+"""Sound files: read in blocks, as one channel, at one rate.
 
-A file of hours is read a minute at a time, with some seconds around.
+A long file is read a minute at a time, with some seconds around it.
 """
 
 from collections.abc import Iterator
@@ -12,53 +12,39 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from unbag._extras import require
 from unbag._files import DataError, check
-from unbag._messages import counted
+from unbag._messages import counted, require
 
 SUFFIXES = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aif", ".aiff", ".w64", ".rf64", ".au")
-#: Hertz that recordings are brought to: birds are heard below half of it.
+#: Hertz that recordings are resampled to: most birds sing below half of it.
 SAMPLE_RATE = 22050
 LOWEST_RATE, HIGHEST_RATE = 4000, 400_000
 #: Seconds that are read at a time.
 BLOCK_SECONDS = 60
 # Samples of all channels that are read at once.
 MOST_SAMPLES = 1 << 20
-# The share of samples at full scale, from which on a recording is said to be clipped.
+# A recording with a larger share of samples at full scale is clipped.
 CLIPPED_SHARE, FULL_SCALE = 0.001, 0.999
 
 
 @dataclass(frozen=True)
 class Block:
-    """A part of a recording, with what lies around it.
+    """A part of a recording, with a margin around it.
 
-    Attributes
-    ----------
-    waveform : ndarray of float32 of shape (n_samples,)
-        From `offset` seconds of the recording on.
-    offset : float
-    start, end : float
-        The seconds of which it is the part; infinite where nothing comes before or after.
+    The waveform begins at second `offset`; the part without margin is from `start` to `end`. The
+    `original` is the same at the `rate` of the file.
     """
 
     waveform: NDArray[np.float32]
+    original: NDArray[np.float32]
+    rate: int
     offset: float
     start: float
     end: float
 
 
 class Recording:
-    """A file of sound that is read in blocks; see `blocks`.
-
-    Attributes
-    ----------
-    seconds : float
-        What was read so far.
-    share : float
-        That as a share of the file, as far as its header tells.
-    notes : list of str
-        What is strange about it, after all blocks were read.
-    """
+    """A sound file that is read in blocks; see `blocks`."""
 
     def __init__(self, path: Path, sample_rate: int, channel: int | None, margin: float):
         self._path = path
@@ -72,7 +58,7 @@ class Recording:
         self.notes: list[str] = []
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the blocks of the recording, one after the other."""
+        """Yield the blocks of the recording in order."""
         soundfile = require("soundfile")
         try:
             with soundfile.SoundFile(self._path) as file:
@@ -98,7 +84,7 @@ class Recording:
         n_block, n_margin = BLOCK_SECONDS * rate, self._margin * rate
         kept = np.empty(0, np.float32)
         first, n_read, is_last = 0, 0, False
-        # Of the recording, `kept` begins at this second.
+        # The second of the recording at which `kept` begins.
         offset = 0
         while not is_last:
             wanted = (first + 1) * n_block + n_margin
@@ -111,7 +97,7 @@ class Recording:
             if is_last and not n_read:
                 raise DataError(f"{self._path} holds no sound: it has no samples.")
             yield Block(
-                resampled(kept, rate, self._rate), offset,
+                resampled(kept, rate, self._rate), kept, rate, offset,
                 -np.inf if first == 0 else first * BLOCK_SECONDS,
                 np.inf if is_last else (first + 1) * BLOCK_SECONDS,
             )  # fmt: skip
@@ -129,7 +115,7 @@ class Recording:
             self.notes.append(f"{100 * share:.1f} % of the samples are at full scale: clipped.")
 
     def _read(self, file, n_samples):
-        """Read so many samples, or those that are left, as one channel."""
+        """Read this many samples, or those that are left, as one channel."""
         parts = []
         most = max(1, MOST_SAMPLES // file.channels)
         while n_samples > 0:
@@ -156,7 +142,7 @@ class Recording:
 
 
 def resampler() -> str:
-    """Return what resamples here: soxr where it is installed, else SciPy."""
+    """Return the name of the resampler: soxr if it is installed, else SciPy."""
     return "scipy" if find_spec("soxr") is None else "soxr"
 
 

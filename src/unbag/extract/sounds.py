@@ -1,13 +1,13 @@
-"""Calls in a waveform: where they lie in time and frequency, and what each is like.
+"""Calls in a waveform: their place in time and frequency, and their features.
 
-A spectrogram in decibels is compared with its running background, band by band. What stands out
-from it makes components, and components that sound together, or are notes of one series, make a
-segment. `Spectrogram` knows how sound is looked at, `found_masks` what stands out, `described` what
-a segment is like.
+A spectrogram in decibels is compared with its running background, band by band. Pixels that stand
+out from it form components, and components that sound together, or are notes of one series, form a
+segment. `Spectrogram` has the resolution, `found_masks` finds components, `joined_segments` joins
+them to segments, and `described` computes features of segments.
 
 =============== ====================================================================
 `excess`        decibels above the background, of shape (n_frames, n_bins)
-`mask`          what stands out; `labels` numbers its components from 1
+`mask`          the pixels that stand out; `labels` numbers its components from 1
 `box`           first and last frame, first and last bin; the last ones are not in it
 =============== ====================================================================
 """
@@ -21,34 +21,36 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, ndimage
 
-# About 23 ms at 22 kHz, as people look at birds; half overlap.
+# About 23 ms at 22 kHz, as is usual for birds; half overlap.
 WINDOW_SECONDS = 0.0232
-# Below what 20 bits resolve there is silence.
+# Less than 20 bits can resolve is silence.
 SILENCE = 10.0 ** (-120 / 10)
 # The background is the level that a band falls below in 30 % of the half seconds around.
 BACKGROUND_SECONDS, BACKGROUND_BLOCKS, BACKGROUND_QUANTILE = 0.5, 7, 30
 # Smoothing, in frames and bins: notes are longer than a frame, and whistles as narrow as a bin.
 SMOOTHING = (1.5, 0.8)
-# What stands out, in spreads of the noise: all of a call, and its strongest part.
-WEAK, STRONG = 1.5, 4.0
+# How far a call stands out, in spreads of the noise: all of it, and its strongest part.
+WEAK, STRONG = 1.5, 4.5
 # A call begins and ends where it has this share of its loudest decibels.
-EDGE_SHARE = 0.15
-# The least spread, in decibels: about that of smoothed noise, for recordings that have hardly any.
-LEAST_SPREAD = 1.0
-# Bins with noise that are needed to say what noise is like.
+EDGE_SHARE = 0.25
+# The least spread in decibels, for recordings with hardly any noise, and the most, for those where
+# other sounds, such as fire or engines, are most of it. That of smoothed noise is between them.
+LEAST_SPREAD, MOST_SPREAD = 1.0, 2.75
+# Bins with noise that are needed to estimate it.
 FEWEST_BINS = 8
 # Interruptions of a call are filled; notes in the same band up to this gap are one series.
 FILLED_SECONDS, SERIES_SECONDS = 0.12, 0.2
 # The share of bands that must be common to notes of a series; or, of notes that follow each other
-# within so many seconds, the step between their bands: an octave.
+# within NEXT_SECONDS, the step between their bands: an octave.
 SERIES_BAND = 0.5
 NEXT_SECONDS, NEXT_STEP = 0.05, 2.0
-# Notes of one bird come from one place: they differ by no more decibels.
+# The largest difference of notes in decibels: those of one bird come from one place.
 SERIES_DECIBELS = 10.0
-# Components that sound together so much of the time, and rise and fall alike, are parts of a call:
-# harmonics, or formants, which are less alike.
+# The shares of time together and of likeness from which components are parts of one call:
+# harmonics rise and fall alike, formants less so.
 TOGETHER, ALIKE = 0.3, 0.25
-# A segment of which this share lies in the box of a larger one is a part of that.
+# A segment of which this share lies in the box of a larger one is a part of that. Boxes count with
+# as many octaves on both sides as they have, since overtones and formants are that far apart.
 INSIDE = 0.6
 # The smallest component: pixels, seconds, hertz.
 SMALLEST_AREA, SHORTEST, NARROWEST = 25, 0.03, 80.0
@@ -60,14 +62,7 @@ Box = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Spectrogram:
-    """How a waveform is looked at.
-
-    Attributes
-    ----------
-    sample_rate : int
-    lowest : float
-        Hertz below which nothing is looked for: wind and traffic are there.
-    """
+    """The resolution and the range of a spectrogram."""
 
     sample_rate: int
     lowest: float = 200.0
@@ -94,7 +89,7 @@ class Spectrogram:
 
     @property
     def first_bin(self) -> int:
-        """The lowest bin that is looked at."""
+        """The lowest bin of calls."""
         return int(np.ceil(self.lowest / self.bin_hertz))
 
     def power(self, waveform: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -108,7 +103,7 @@ class Spectrogram:
         return spectrum.real**2 + spectrum.imag**2
 
     def seconds(self, box: Box) -> tuple[float, float]:
-        """Return when a box begins and ends: half a step around the middle of its frames."""
+        """Return the beginning and end of a box: half a step around the middle of its frames."""
         return (box[0] + 0.5) * self.frame_seconds, (box[1] + 0.5) * self.frame_seconds
 
     def hertz(self, box: Box) -> tuple[float, float]:
@@ -133,10 +128,10 @@ def _hann(n_window: int) -> NDArray[np.float32]:
 def excess_over_background(
     power: NDArray[np.float32], view: Spectrogram
 ) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
-    """Return how many decibels each pixel is above its surroundings, and the bins with noise.
+    """Return the decibels of each pixel above its surroundings, and the bins with noise.
 
-    The background of a band changes within seconds; what all bands of a frame have in common, such
-    as a gust or a drop of rain, is taken off as well.
+    The background of a band changes within seconds. A level that all bands of a frame share, such
+    as that of a gust or a drop of rain, is subtracted as well.
     """
     # Not in place: the power is needed again.
     level = np.log10(power + np.float32(SILENCE))
@@ -169,9 +164,9 @@ def excess_over_background(
 
 
 def heard_bins(levels: NDArray[np.float32], view: Spectrogram) -> NDArray[np.intp]:
-    """Return the bins in which there is noise at all; of few of them, none.
+    """Return the bins with noise, or none if they are few.
 
-    Recordings of a low rate are silent above half of it, and so are some compressed ones.
+    Recordings of a low rate are silent above half of it; compressed ones may also be.
     """
     silence = 10 * np.log10(SILENCE)
     heard = np.flatnonzero(levels.max(axis=0) > silence + 1)
@@ -181,20 +176,7 @@ def heard_bins(levels: NDArray[np.float32], view: Spectrogram) -> NDArray[np.int
 
 @dataclass(frozen=True)
 class Masks:
-    """What stands out of a spectrogram.
-
-    Attributes
-    ----------
-    power, excess : ndarray of shape (n_frames, n_bins)
-    labels : ndarray of int of shape (n_frames, n_bins)
-        The component of each pixel, from 1; 0 for none.
-    boxes : list of Box
-        Of the components; those that are too small or too weak are not in `kept`.
-    kept : list of int
-        Components that are loud and large enough.
-    loudness : dict of int to float
-        Decibels above the background of the components that are kept, where they are loudest.
-    """
+    """The components of a spectrogram that stand out."""
 
     power: NDArray[np.float32]
     excess: NDArray[np.float32]
@@ -205,16 +187,16 @@ class Masks:
 
 
 def found_masks(waveform: NDArray[np.float32], view: Spectrogram) -> Masks:
-    """Find what stands out of the background of a waveform."""
+    """Find the components of a waveform that stand out from its background."""
     power = view.power(waveform)
     excess, heard = excess_over_background(power, view)
     smooth = ndimage.gaussian_filter(excess, SMOOTHING, mode="nearest", truncate=2.5)
     smooth[:, : view.first_bin] = -np.inf
     spread = LEAST_SPREAD
     if heard.size:
-        # A sample of the pixels is enough to know how much noise scatters.
+        # A sample of the pixels is enough to estimate the spread of noise.
         middle, low = np.percentile(smooth[::2, heard[::2]], [50, 16])
-        spread = max(float(middle - low), LEAST_SPREAD)
+        spread = min(max(float(middle - low), LEAST_SPREAD), MOST_SPREAD)
     weak = smooth > np.float32(WEAK * spread)
     # Interruptions in time are filled.
     n_filled = max(1, round(FILLED_SECONDS / view.frame_seconds)) | 1
@@ -245,9 +227,9 @@ def found_masks(waveform: NDArray[np.float32], view: Spectrogram) -> Masks:
 
 
 def _without_faint_ends(smooth, labels, number, box) -> tuple[Box, float]:
-    """Return a component's box without frames in which it is faint, at both ends; its loudness.
+    """Return a component's box without the faint frames at both ends, and its loudness.
 
-    Smoothing makes loud sounds longer, and noise may lie just beside them.
+    Smoothing makes loud sounds longer, and noise may touch them.
     """
     first, last, low, high = box
     place = np.s_[first:last, low:high]
@@ -260,7 +242,7 @@ def _without_faint_ends(smooth, labels, number, box) -> tuple[Box, float]:
 
 @dataclass(frozen=True)
 class Segment:
-    """A call: its box, the components that it is made of, and its loudness."""
+    """A call: its box, its components, and its loudness."""
 
     box: Box
     components: tuple[int, ...]
@@ -268,7 +250,7 @@ class Segment:
 
 
 def joined_segments(masks: Masks, view: Spectrogram) -> list[Segment]:
-    """Make segments of components: parts of one call, and notes of one series, are joined."""
+    """Join components to segments: parts of one call, and notes of one series."""
     segments = [
         Segment(
             _energy_box(masks, group), tuple(group), max(masks.loudness[each] for each in group)
@@ -281,7 +263,7 @@ def joined_segments(masks: Masks, view: Spectrogram) -> list[Segment]:
 
 
 def _joined(segments: Sequence[Segment], pairs: Sequence[tuple[int, int]]) -> list[Segment]:
-    """Make one segment of those that pairs join, in the order of time."""
+    """Return segments in the order of time, joined by pairs."""
     joined = []
     for group in _grouped(range(len(segments)), pairs):
         own = [segments[place] for place in group]
@@ -294,7 +276,7 @@ def _joined(segments: Sequence[Segment], pairs: Sequence[tuple[int, int]]) -> li
 
 
 def _series(segments: Sequence[Segment], view: Spectrogram) -> list[tuple[int, int]]:
-    """Return pairs of segments, which are in the order of time, that are notes of one series."""
+    """Return pairs of segments that are notes of one series; segments are in the order of time."""
     gap = SERIES_SECONDS / view.frame_seconds
     pairs = []
     for place, one in enumerate(segments):
@@ -309,16 +291,17 @@ def _series(segments: Sequence[Segment], view: Spectrogram) -> list[tuple[int, i
 
 
 def _inside(segments: Sequence[Segment]) -> list[tuple[int, int]]:
-    """Return pairs of a segment and a smaller one that lies in its box, as between harmonics."""
+    """Return pairs of a segment and a smaller one that lies in or next to its box, as overtones."""
     boxes = np.array([each.box for each in segments]).reshape(-1, 4)
     first, last, low, high = boxes.T
     areas = (last - first) * (high - low)
+    below, above = low * low / high, high * high / np.maximum(low, 1)
     order = np.argsort(-areas, kind="stable")
     pairs = []
     for place, small in enumerate(order):
         larger = order[:place]
         time = np.minimum(last[larger], last[small]) - np.maximum(first[larger], first[small])
-        band = np.minimum(high[larger], high[small]) - np.maximum(low[larger], low[small])
+        band = np.minimum(above[larger], high[small]) - np.maximum(below[larger], low[small])
         common = np.maximum(time, 0) * np.maximum(band, 0)
         is_around = common >= INSIDE * areas[small]
         if is_around.any():
@@ -327,10 +310,9 @@ def _inside(segments: Sequence[Segment]) -> list[tuple[int, int]]:
 
 
 def _are_series(one: Box, other: Box, most_frames: float) -> bool:
-    """Return whether two segments, the first of which begins first, are notes of one series.
+    """Return whether two segments, in the order of time, are notes of one series.
 
-    They follow each other in a band; or closely, after so many frames at most, in bands that are
-    near each other.
+    They follow each other in the same band, or within `most_frames` in neighbouring bands.
     """
     overlap = min(one[1], other[1]) - other[0]
     if overlap > TOGETHER * min(one[1] - one[0], other[1] - other[0]):
@@ -380,7 +362,7 @@ def _harmonics(masks: Masks) -> list[tuple[int, int]]:
 
 
 def _grouped(members: Sequence[int], pairs: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """Return groups of members that pairs join, through however many others."""
+    """Return groups of members that pairs join, directly or through others."""
     leader = {each: each for each in members}
 
     def first(each: int) -> int:
@@ -413,14 +395,13 @@ def _own_pixels(labels: NDArray[np.int32], components: Sequence[int]) -> NDArray
     return np.isin(labels, components)
 
 
-# What a segment is like.
+# Features.
 
 N_ORIENTATIONS, N_QUARTERS = 8, 4
-N_CONTOUR = 8
-N_CEPSTRUM, N_BANDS = 13, 26
+N_BANDS = 20
 # Rates of the rise and fall of loudness and pitch, in hertz: trills, buzzes.
 RATES = (2.0, 5.0, 8.0, 12.0, 18.0, 27.0, 43.0)
-# Decibels above which a call is not taken to be louder: distance says little about the species.
+# Louder calls count as this many decibels: distance says little about the species.
 LOUDEST_EXCESS = 40.0
 
 FEATURES: tuple[str, ...] = (
@@ -431,26 +412,23 @@ FEATURES: tuple[str, ...] = (
     "time_skew", "time_gini", "frequency_skew", "frequency_kurtosis", "frequency_gini",
     *(f"gradient_{quarter}_{turn}" for quarter in range(N_QUARTERS)
       for turn in range(N_ORIENTATIONS)),
-    *(f"contour_{point}" for point in range(N_CONTOUR)),
-    "contour_slope", "contour_steepness", "contour_rising", "contour_sd", "contour_range",
-    "contour_curvature",
     *(f"loudness_rate_{low:g}_{high:g}" for low, high in pairwise(RATES)),
     *(f"pitch_rate_{low:g}_{high:g}" for low, high in pairwise(RATES)),
-    *(f"cepstrum_{order}" for order in range(N_CEPSTRUM)),
-    *(f"cepstrum_sd_{order}" for order in range(N_CEPSTRUM)),
+    *(f"spectrum_{band}" for band in range(N_BANDS)),
+    *(f"spectrum_sd_{band}" for band in range(N_BANDS)),
 )  # fmt: skip
 
 
 def mel(hertz):
-    """Return the pitch as people hear it, in kilomels."""
+    """Return the perceived pitch in kilomels."""
     return 1.127 * np.log1p(np.asarray(hertz, dtype=float) / 700.0)
 
 
 def described(masks: Masks, segments: Sequence[Segment], view: Spectrogram) -> NDArray[np.float32]:
     """Return the `FEATURES` of segments, of shape (n_segments, n_features).
 
-    A segment without components, such as a box that somebody has drawn, is described by what
-    stands out in it; if nothing does, by all of it.
+    A segment without components, such as a box drawn by hand, is described by the pixels in it
+    that stand out; if there are none, by all of them.
     """
     rows = [_description(masks, segment, view) for segment in segments]
     if not rows:
@@ -465,7 +443,7 @@ def _description(masks, segment, view):
     own = _own_pixels(labels, segment.components) if segment.components else labels > 0
     if not own.any():
         own = np.ones_like(own)
-    # Loudness above the background, in the pixels of the segment alone.
+    # Loudness above the background, only in the pixels of the segment.
     loud = np.clip(masks.excess[first:last, low:high], 0, LOUDEST_EXCESS) * own
     if not loud.any():
         loud = own.astype(np.float32)
@@ -480,8 +458,9 @@ def _description(masks, segment, view):
         *_extent(seconds, band, pitch, of_pitch, loud, own),
         *_shape(own, of_time, of_pitch, pitch, sounding, seconds),
         *_gradients(loud),
-        *_contour(loud, of_time, pitch, sounding, view.frame_seconds),
-        *_cepstrum(loud, low, masks.excess.shape[1], view),
+        *_rates(of_time, view.frame_seconds),
+        *_rates(_track(loud, pitch, sounding), view.frame_seconds),
+        *_spectrum(masks.power[first:last], of_time, view),
     ]
 
 
@@ -515,7 +494,7 @@ def _moments(weights, values):
 
 
 def _gini(weights):
-    """Return how unevenly weights are spread: 0 if they are all alike."""
+    """Return the Gini coefficient of weights: 0 if they are all alike."""
     ordered = np.sort(weights)
     ranks = np.arange(1, len(ordered) + 1)
     return 2 * (ranks * ordered).sum() / (len(ordered) * ordered.sum()) - 1 - 1 / len(ordered)
@@ -538,7 +517,7 @@ def _shape(own, of_time, of_pitch, pitch, sounding, seconds):
 
 
 def _gradients(loud):
-    """Return how much of each orientation the edges of each quarter have, 1 together."""
+    """Return the root of each orientation's share of edges in each quarter; shares add up to 1."""
     in_time = np.zeros_like(loud)
     in_pitch = np.zeros_like(loud)
     in_time[1:-1] = loud[2:] - loud[:-2]
@@ -554,9 +533,9 @@ def _gradients(loud):
 
 
 def _rates(curve, frame_seconds):
-    """Return the shares of a curve's power at some rates, of its whole power."""
+    """Return the roots of the shares of a curve's power between rates."""
     curve = curve - curve.mean()
-    # A second at least, so that rates are told apart.
+    # At least a second, which resolves the rates.
     n_padded = max(len(curve), round(1 / frame_seconds))
     power = np.abs(np.fft.rfft(curve * np.hanning(len(curve) + 2)[1:-1], n_padded)) ** 2
     rate = np.fft.rfftfreq(n_padded, frame_seconds)
@@ -567,25 +546,10 @@ def _rates(curve, frame_seconds):
     return np.sqrt(np.diff(running[np.searchsorted(rate, RATES)]) / total)
 
 
-def _contour(loud, of_time, pitch, sounding, frame_seconds):
-    """Return how the loudest pitch moves, and how fast pitch and loudness go up and down."""
-    peak = pitch[loud.argmax(axis=1)]
+def _track(loud, pitch, sounding):
+    """Return the course of the loudest pitch, across pauses too."""
     heard = np.flatnonzero(sounding)
-    track = peak[heard]
-    mean = track.mean()
-    points = np.interp(np.linspace(0, 1, N_CONTOUR), np.linspace(0, 1, len(track)), track) - mean
-    steps = np.diff(track)
-    time = np.linspace(-1, 1, len(track))
-    slope = (time * track).sum() / max((time**2).sum(), 1e-9)
-    bend = time**2 - (time**2).mean()
-    curvature = (bend * track).sum() / max((bend**2).sum(), 1e-9)
-    moved = np.abs(steps).sum()
-    filled = np.interp(np.arange(len(peak)), heard, track)
-    return [
-        *points, slope, np.log1p(np.abs(steps).mean() / frame_seconds if len(steps) else 0.0),
-        np.maximum(steps, 0).sum() / moved if moved > 0 else 0.5, track.std(),
-        np.ptp(track), curvature, *_rates(of_time, frame_seconds), *_rates(filled, frame_seconds),
-    ]  # fmt: skip
+    return np.interp(np.arange(len(loud)), heard, pitch[loud[heard].argmax(axis=1)])
 
 
 @cache
@@ -597,18 +561,14 @@ def _bands(n_bins: int, bin_hertz: float) -> NDArray[np.float32]:
     return np.maximum(0, 1 - np.abs(pitch - centres[1:-1]) / step).astype(np.float32)
 
 
-@cache
-def _cosines() -> NDArray[np.float32]:
-    order, band = np.arange(N_CEPSTRUM), np.arange(N_BANDS)
-    return np.cos(np.pi * np.outer(band + 0.5, order) / N_BANDS).astype(np.float32)
+def _spectrum(power, of_time, view):
+    """Return mean and deviation over time of all decibels during a segment, in mel bands.
 
-
-def _cepstrum(loud, low, n_bins, view):
-    """Return mean and deviation over time of the cepstrum of what stands out, in mel bands."""
-    weights = _bands(n_bins, view.bin_hertz)[low : low + loud.shape[1]]
-    bands = np.sqrt(loud @ weights)
-    cepstrum = bands @ _cosines()
-    return [*cepstrum.mean(axis=0), *cepstrum.std(axis=0)]
+    Louder frames count more for the mean, and the level of all bands does not count.
+    """
+    level = 10 * np.log10(power @ _bands(power.shape[1], view.bin_hertz) + SILENCE)
+    mean = of_time @ level / of_time.sum()
+    return [*(mean - mean.mean()), *level.std(axis=0)]
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Signals: tables of a row per time stamp, cut into windows, and described; see `windows` for how.
 
-A file is read twice: first its times alone, which tell the rate of each recording, whether it is in
+A file is read twice: first its times alone, to know the rate of each recording, whether it is in
 order, and how even; then its values, block by block. Only a recording that is out of order is kept
 in memory as a whole.
 """
@@ -9,32 +9,28 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from unbag._files import TABLES, DataError, PathLike, check, existing_file
+from unbag._files import TABLES, DataError, PathLike, check
 from unbag._messages import argument, counted, listed, shortened
-from unbag._warnings import warn_caller
-from unbag.io.roles import Roles
-from unbag.io.table import open_source
+from unbag.tables.roles import Roles
+from unbag.tables.table import open_source
 
-from .descriptions import FEWEST_SAMPLES, Description
-from .extraction import Extracted, OnFile, extract
-from .kinds import Instances, Kind, Report, unreported
-from .layouts import ZONED_STAMPS, Head, Layout, Rows, read_head, rows_of
-from .tags import FILES, Tags, read_tags
-from .walk import found_files
+from .descriptions import FEWEST_SAMPLES, WindowDescription
+from .extraction import Extracted, ExtractOptions, extracted
+from .kinds import FileInstances, MediaKind, OnShare, ignore_share
+from .layouts import ZONED_STAMPS, LayoutGuess, Rows, SignalLayout, guessed_layout, rows_of
 from .windows import (
     SECONDS,
-    Course,
     Cutter,
-    Pace,
-    Windows,
+    Sampling,
+    TimeSummary,
     check_samples,
     checked_windows,
     in_units,
@@ -44,41 +40,114 @@ from .windows import (
 
 logger: logging.Logger = logging.getLogger(__name__)
 
-# Rows of a recording that are cut at a time, and of all recordings that are read in turns.
+# Rows that are cut at a time of one recording, and of all recordings that are read in turns.
 BLOCK_ROWS, MOST_ROWS = 1 << 16, 1 << 22
-# Rows with the time of another, from which share on something is wrong.
+# A larger share of rows with the time of another is an error.
 MOST_REPEATED = 0.2
-# Bytes of a recording out of order, which has to be sorted in memory.
+# The most bytes of a recording out of order, which is sorted in memory.
 MOST_SORTED = 1 << 30
-# Files of a folder by which columns and rates are guessed.
+# The most files of a folder by which columns and rates are guessed.
 HEADS = 50
 
 
-# The kind.
-
-
 @dataclass(frozen=True)
-class SignalFiles(Kind):
-    """Tables of signals, each of one recording, and how they are cut; see `signals`."""
+class Signals(MediaKind):
+    """Tables of signals, and how they are cut into windows; see `signals`.
 
-    layout: Layout
-    windows: float
-    hop: float
+    Columns, rate and hop that are not given are known once the kind is `prepared`.
+    """
+
+    windows: float = SECONDS
+    hop: float | None = None
     #: Samples per second that all recordings are brought to.
-    rate: float
+    rate: float | None = None
+    time: str | None = None
+    time_unit: str | None = None
+    channels: Sequence[str] | None = None
+    bag: str | None = None
+    layout: SignalLayout | None = None
     name: ClassVar[str] = "signals"
     things: ClassVar[str] = "recordings"
     suffixes: ClassVar[tuple[str, ...]] = (*TABLES, ".gz")
+    has_bag_column: ClassVar[bool] = True
+
+    def check(self) -> None:
+        """Raise an error for wrong settings."""
+        checked_windows(self.windows, self.hop)
+        check(
+            self.rate is None or 0 < self.rate < math.inf,
+            f"{argument('rate')} must be more than 0, not {self.rate}.",
+        )
+
+    def prepared(self, paths: Mapping[str, Path]) -> Self:
+        """Guess columns and rate that are not given from the first rows of some files; log them."""
+        files = list(paths.values())
+        guesses: dict[Path, LayoutGuess] = {}
+        faults: list[DataError | OSError] = []
+        # Spread over the folder, since files of a kind may come one after the other.
+        for path in files[:: max(1, math.ceil(len(files) / HEADS))]:
+            try:
+                guesses[path] = guessed_layout(
+                    path, time=self.time, time_unit=self.time_unit, channels=self.channels,
+                    bag=self.bag,
+                )  # fmt: skip
+            except (DataError, OSError) as error:
+                # It is named when the file is read.
+                faults.append(error)
+        if not guesses:
+            raise faults[0]
+        # Files of other columns than most are named when they are read.
+        layouts = Counter(guess.layout for guess in guesses.values())
+        layout = max(layouts, key=layouts.__getitem__)
+        own = {path: guess for path, guess in guesses.items() if guess.layout == layout}
+        rates = [guess.rate for guess in own.values() if guess.rate is not None]
+        rate = self.rate or _rounded(float(np.median(rates))) if self.rate or rates else None
+        path, first = next(iter(own.items()))
+        check(rate, f"{path} has a single time: a signal has samples one after the other.")
+        self._log_guesses(layout, first.left_out, rate)
+        _, hop = checked_windows(self.windows, self.hop)
+        kind = replace(self, layout=layout, hop=hop, rate=rate)
+        check_samples(kind.description)
+        logger.info(
+            "%d features of each window: %d of each of %d channels%s, and %d correlations.",
+            *_counts(kind.description),
+        )
+        return kind
+
+    def _log_guesses(self, layout, left_out, rate):
+        unit = layout.unit if layout.has_stamps else f"numbers of {layout.unit}"
+        if self.time is None or self.time_unit is None:
+            logger.info("Times are in column %r, %s.", layout.time, unit)
+        if self.bag is None and layout.recording is not None:
+            logger.info("Column %r tells recordings apart.", layout.recording)
+        if self.channels is None:
+            others = [f"{name} ({reason})" for name, reason in left_out.items()]
+            rest = f" Left out: {listed(others)}." if others else ""
+            logger.info("Channels: %s.%s", listed(layout.channels), rest)
+        if self.rate is None:
+            logger.info("Samples per second: %g.", rate)
 
     @property
-    def description(self) -> Description:
+    def known_layout(self) -> SignalLayout:
+        """The layout of a prepared kind."""
+        assert self.layout is not None, "only a prepared kind has one"
+        return self.layout
+
+    @property
+    def description(self) -> WindowDescription:
         """How windows are described."""
-        return Description(self.layout.channels, self.windows, self.rate)
+        assert self.rate is not None, "only a prepared kind has one"
+        return WindowDescription(self.known_layout.channels, self.windows, self.rate)
+
+    @property
+    def one_bag_per_file(self) -> bool:
+        """Whether no column tells recordings apart."""
+        return self.known_layout.recording is None
 
     @property
     def roles(self) -> Roles:
         """The roles of the columns."""
-        carried = ("time",) if self.layout.has_stamps else ()
+        carried = ("time",) if self.known_layout.has_stamps else ()
         return Roles(
             bag="file", media="file" if self.one_bag_per_file else "table", start="start",
             end="end", carry=carried, features=self.description.features,
@@ -86,7 +155,7 @@ class SignalFiles(Kind):
 
     def settings(self) -> dict[str, Any]:
         """Return everything that the rows depend on."""
-        layout = self.layout
+        layout = self.known_layout
         return {
             "windows": self.windows, "hop": self.hop, "rate": self.rate, "time": layout.time,
             "time_unit": layout.unit, "recording": layout.recording,
@@ -99,294 +168,15 @@ class SignalFiles(Kind):
         if not self.one_bag_per_file:
             columns.append(("table", pa.string()))
         columns += [("start", pa.float64()), ("end", pa.float64())]
-        if self.layout.has_stamps:
-            zone = "UTC" if self.layout.unit == ZONED_STAMPS else None
+        if self.known_layout.has_stamps:
+            zone = "UTC" if self.known_layout.unit == ZONED_STAMPS else None
             columns.append(("time", pa.timestamp("us", zone)))
         return pa.schema([*columns, *((name, pa.float32()) for name in self.description.features)])
 
-    def check(self) -> None:
-        """Raise an error for windows that are too short."""
-        check_samples(self.description)
-
-    def instances(self, path: Path, name: str, report: Report = unreported) -> Instances:
+    def instances(self, path: Path, name: str, on_share: OnShare = ignore_share) -> FileInstances:
         """Cut the recordings of a file into windows."""
         with open_source(path, TABLES) as source:
-            return Reading(self, source, name).instances(report)
-
-
-class SignalTables(SignalFiles):
-    """Tables of signals of several recordings, which a column tells apart."""
-
-    one_bag_per_file: ClassVar[bool] = False
-
-
-class Reading:
-    """One file, from its times to its windows."""
-
-    def __init__(self, kind: SignalFiles, source: Any, name: str):
-        self._kind = kind
-        self._source = source
-        self._name = name
-        self._description = kind.description
-        kind.layout.check(source)
-        self._courses: dict[str, Course] = {}
-        # How many recordings there are rows of, before and after the same row.
-        self._n_open = 1
-        self._read_times()
-        self._paces: dict[str, Pace | None] = {
-            name: self._pace(name, course) for name, course in self._courses.items()
-        }
-
-    def _read_times(self) -> None:
-        last_part: dict[str, int] = {}
-        first_part: dict[str, int] = {}
-        for part, rows in enumerate(self._rows(with_values=False)):
-            for code, name in enumerate(rows.names):
-                self._courses.setdefault(name, Course()).add(rows.times[rows.codes == code])
-                first_part.setdefault(name, part)
-                last_part[name] = part
-        check(self._courses, f"{self._source.path} has no rows: it holds no signal.")
-        opened = Counter(first_part.values())
-        closed = Counter(last_part.values())
-        n_open = 0
-        for part in range(max(last_part.values()) + 1):
-            n_open += opened[part]
-            self._n_open = max(self._n_open, n_open)
-            n_open -= closed[part]
-
-    def _rows(self, *, with_values: bool) -> Iterator[Rows]:
-        return rows_of(self._source, self._kind.layout, self._name, with_values=with_values)
-
-    def _of(self, name: str) -> str:
-        """Name a recording in a message about the file."""
-        return "" if self._kind.one_bag_per_file else f", recording {shortened(name)}"
-
-    def _pace(self, name: str, course: Course) -> Pace | None:
-        where = f"{self._source.path}{self._of(name)}"
-        check(
-            course.n_same <= MOST_REPEATED * course.n_rows,
-            f"{where}: {course.n_same:,} of {course.n_rows:,} rows have the time of the row "
-            "before. If times are rounded, write fractions of seconds; if there are several "
-            f"recordings, name the column that tells them apart by {argument('bag')}.",
-        )
-        if course.n_back:
-            n_bytes = 8 * course.n_rows * (1 + len(self._kind.layout.channels))
-            check(
-                n_bytes <= MOST_SORTED,
-                f"{where}: the times are out of order, and {course.n_rows:,} rows are too many to "
-                "sort them in memory: sort the table by time.",
-            )
-            # Known when they are sorted.
-            return None
-        pace = Pace.of(course.steps, self._description)
-        if pace is not None:
-            self._check_pace(name, pace)
-        return pace
-
-    def _check_pace(self, name: str, pace: Pace) -> None:
-        seconds = self._kind.windows
-        check(
-            seconds >= (FEWEST_SAMPLES - 0.5) * pace.step,
-            f"{self._source.path}{self._of(name)} has a sample every {in_units(pace.step)}, which "
-            f"is too few for windows of {seconds:g} s: pass {argument('windows')}"
-            f" of {FEWEST_SAMPLES * pace.step:.3g} or more.",
-        )
-
-    def instances(self, report: Report) -> Instances:
-        """Read the values, and return the windows of all recordings."""
-        cutters: dict[str, Cutter] = {}
-        waiting: dict[str, list[tuple[NDArray[Any], NDArray[np.float64]]]] = {}
-        left = {name: course.n_rows + course.n_blank for name, course in self._courses.items()}
-        n_rows = sum(left.values())
-        most = min(BLOCK_ROWS, max(MOST_ROWS // self._n_open, 1024))
-        found: dict[str, Windows] = {}
-        for rows in self._rows(with_values=True):
-            report(rows.first / n_rows)
-            for code, name in enumerate(rows.names):
-                own = rows.codes == code
-                left[name] -= int(own.sum())
-                own &= ~is_blank(rows.times)
-                course = self._courses[name]
-                times = seconds_of(rows.times[own] - (course.first or 0))
-                parts = waiting.setdefault(name, [])
-                parts.append((times, rows.values[own]))
-                is_last = left[name] <= 0
-                is_sorted = not course.n_back
-                if is_last or (is_sorted and sum(len(part[0]) for part in parts) >= most):
-                    self._cut(name, cutters, waiting, is_last)
-                if is_last:
-                    found[name] = cutters[name].windows() if name in cutters else self._nothing()
-        return self._result(found, cutters)
-
-    def _cut(self, name, cutters, waiting, is_last):
-        parts = waiting.pop(name)
-        times, values = (np.concatenate(each) for each in zip(*parts, strict=True))
-        course = self._courses[name]
-        if course.n_back:
-            order = np.argsort(times, kind="stable")
-            times, values = times[order], values[order]
-            sorted_course = Course()
-            sorted_course.add(times)
-            n_same = sorted_course.n_same
-            check(
-                n_same <= MOST_REPEATED * len(times),
-                f"{self._source.path}{self._of(name)}: the times are out of order, and {n_same:,} "
-                f"of {len(times):,} rows have the time of another. If there are several "
-                f"recordings, name the column that tells them apart by {argument('bag')}.",
-            )
-            self._paces[name] = Pace.of(sorted_course.steps, self._description)
-            if (pace := self._paces[name]) is not None:
-                self._check_pace(name, pace)
-        pace = self._paces[name]
-        if pace is None:
-            return
-        if name not in cutters:
-            cutters[name] = Cutter(self._description, self._kind.hop, pace)
-        cutters[name].add(times, values, is_last=is_last)
-
-    def _nothing(self):
-        pace = Pace(1 / self._kind.rate, True, None)
-        return Cutter(self._description, self._kind.hop, pace).windows()
-
-    def _result(self, found, cutters):
-        kind, layout = self._kind, self._kind.layout
-        parts = []
-        seconds = {}
-        for name, windows in found.items():
-            n_windows = len(windows)
-            course = self._courses[name]
-            first = 0 if course.first is None else course.first
-            if course.first is not None and not course.n_back:
-                seconds[name] = round(float(seconds_of(np.array([course.last - first]))[0]), 6)
-            if not n_windows:
-                continue
-            columns = [pa.array([name] * n_windows, pa.string())]
-            if not kind.one_bag_per_file:
-                columns.append(pa.array([self._name] * n_windows, pa.string()))
-            shift = 0.0 if layout.has_stamps else float(first)
-            columns += [pa.array((each + shift).round(6)) for each in (windows.start, windows.end)]
-            if layout.has_stamps:
-                stamps = (int(first) + np.round(1e9 * windows.start).astype(np.int64)) // 1000
-                columns.append(pa.array(stamps).cast(kind.schema().field("time").type))
-            columns += [pa.array(each) for each in windows.features.T]
-            parts.append(pa.Table.from_arrays(columns, schema=kind.schema()))
-        rows = pa.concat_tables(parts) if parts else kind.schema().empty_table()
-        without = [name for name, windows in found.items() if not len(windows)]
-        return Instances(rows, without, self._notes(cutters, without), seconds)
-
-    def _notes(self, cutters, without):
-        """Say what was done about what is odd, over all recordings of the file."""
-        courses, paces = self._courses.values(), self._paces.values()
-
-        def total(attribute, things):
-            return sum(getattr(each, attribute) for each in things)
-
-        notes = []
-        odd = [pace.note for pace in paces if pace is not None and pace.note is not None]
-        if odd and self._kind.one_bag_per_file:
-            notes.append(f"Samples are {odd[0]}.")
-        elif odd:
-            are_odd = counted(len(odd), "recording is", "recordings are")
-            notes.append(f"{are_odd} uneven or of another rate, such as: {odd[0]}.")
-        n_back = total("n_back", courses)
-        if n_back:
-            notes.append(
-                f"{counted(n_back, 'row is', 'rows are')} earlier than the row before: sorted by "
-                "time. If there are several recordings, name the column that tells them apart by "
-                f"{argument('bag')}."
-            )
-        made = list(cutters.values())
-        if n_gaps := total("n_gaps", made):
-            seconds = f"{total('gap_seconds', made):.1f} s in all"
-            notes.append(f"{counted(n_gaps, 'gap')}, {seconds}: no window spans one.")
-        if n_short := total("n_short", made):
-            are_short = counted(n_short, "stretch is", "stretches are")
-            notes.append(f"{are_short} too short for a window, and left out.")
-        if n_repeated := total("n_repeated", made):
-            have = counted(n_repeated, "row has", "rows have")
-            notes.append(f"{have} the time of another: averaged.")
-        if n_filled := total("n_filled", made):
-            notes.append(f"{counted(n_filled, 'row lacks', 'rows lack')} values: interpolated.")
-        if n_left_out := total("n_left_out", made):
-            lack = counted(n_left_out, "row lacks", "rows lack")
-            notes.append(f"Left out: {lack} values for too long.")
-        if n_blank := total("n_blank", courses):
-            notes.append(f"Left out: {counted(n_blank, 'row has', 'rows have')} no time.")
-        few = [name for name in without if self._courses[name].n_rows < FEWEST_SAMPLES]
-        if few:
-            counts = listed(
-                f"{shortened(name)} has {self._courses[name].n_rows}"
-                if not self._kind.one_bag_per_file
-                else f"{self._courses[name].n_rows}"
-                for name in few
-            )
-            notes.append(f"Too few samples for a window: {counts}.")
-        return notes
-
-
-# From a folder to a table.
-
-
-def signals_kind(
-    table: PathLike,
-    *,
-    windows: float = SECONDS,
-    hop: float | None = None,
-    rate: float | None = None,
-    time: str | None = None,
-    time_unit: str | None = None,
-    channels: Sequence[str] | None = None,
-    bag: str | None = None,
-    labels: PathLike | None = None,
-    output: PathLike = "",
-) -> SignalFiles:
-    """Return the kind that `signals` extracts; what nobody has named is guessed from first rows.
-
-    What is guessed is logged.
-    """
-    seconds, step = checked_windows(windows, hop)
-    check(
-        rate is None or 0 < rate < math.inf,
-        f"{argument('rate')} must be more than 0, not {rate}.",
-    )
-    paths = [existing_file(table)] if not Path(table).is_dir() else list(
-        found_files(table, SignalFiles.suffixes, SignalFiles.things, Path(output),
-                    () if labels is None else (Path(labels),)).paths.values()
-    )  # fmt: skip
-    # Spread over the folder, since files of a kind may come one after the other.
-    chosen = paths[:: max(1, math.ceil(len(paths) / HEADS))]
-    heads: dict[Path, Head] = {}
-    faults: list[DataError | OSError] = []
-    for path in chosen:
-        try:
-            heads[path] = read_head(
-                path, time=time, time_unit=time_unit, channels=channels, bag=bag
-            )
-        except (DataError, OSError) as error:
-            # It is named when the file is read.
-            faults.append(error)
-    if not heads:
-        raise faults[0]
-    # Files of other columns than most are named when they are read.
-    layouts = Counter(head.layout for head in heads.values())
-    layout = max(layouts, key=layouts.__getitem__)
-    own = {path: head for path, head in heads.items() if head.layout == layout}
-    rates = [head.rate for head in own.values() if head.rate is not None]
-    chosen_rate = rate or _rounded(float(np.median(rates))) if rate or rates else None
-    if chosen_rate is None:
-        raise DataError(
-            f"{next(iter(own))} has a single time: a signal has samples one after the other."
-        )
-    first = next(iter(own.values()))
-    _log_guesses(layout, first.left_out, chosen_rate, given=(time, time_unit, channels, bag, rate))
-    kind = SignalFiles if layout.recording is None else SignalTables
-    made = kind(layout, seconds, step, chosen_rate)
-    made.check()
-    logger.info(
-        "%d features of each window: %d of each of %d channels%s, and %d correlations.",
-        *_counts(made.description),
-    )
-    return made
+            return SignalReader(self, source, name).instances(on_share)
 
 
 def _counts(description):
@@ -408,54 +198,217 @@ def _rounded(rate: float) -> float:
     return float(f"{rate:.3g}")
 
 
-def _log_guesses(layout, left_out, rate, given):
-    time, time_unit, channels, bag, given_rate = given
-    unit = layout.unit if layout.has_stamps else f"numbers of {layout.unit}"
-    if time is None or time_unit is None:
-        logger.info("Times are in column %r, %s.", layout.time, unit)
-    if bag is None and layout.recording is not None:
-        logger.info("Column %r tells recordings apart.", layout.recording)
-    if channels is None:
-        others = [f"{name} ({reason})" for name, reason in left_out.items()]
-        rest = f" Left out: {listed(others)}." if others else ""
-        logger.info("Channels: %s.%s", listed(layout.channels), rest)
-    if given_rate is None:
-        logger.info("Samples per second: %g.", rate)
+@dataclass
+class SignalRecording:
+    """One recording of a file, while it is read."""
+
+    where: str
+    times: TimeSummary = field(default_factory=TimeSummary)
+    #: How many rows are still to come.
+    n_left: int = 0
+    #: Seconds from the first time, and values, of rows that are not cut yet.
+    waiting: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = field(default_factory=list)
+    sampling: Sampling | None = None
+    cutter: Cutter | None = None
 
 
-def tags_of_signals(labels: PathLike, roles: Roles, tags_column: str | None) -> Tags:
-    """Read the tags of recordings.
+class SignalReader:
+    """Reads one file, from its times to its windows."""
 
-    The column that tells recordings apart may have another name there, one of the usual.
-    """
-    with open_source(labels, TABLES) as source:
-        columns = source.columns
-    if roles.bag is not None and roles.bag not in columns and set(columns) & set(FILES):
-        roles = replace(roles, bag=None)
-    return read_tags(labels, roles, tags_column)
+    def __init__(self, kind: Signals, source: Any, name: str):
+        self._kind = kind
+        self._layout = kind.known_layout
+        self._description = kind.description
+        self._source = source
+        self._name = name
+        self._recordings: dict[str, SignalRecording] = {}
+        self._finished: list[str] = []
+        self._layout.check(source)
+        #: Recordings with rows both before and after the same block, at most.
+        self._n_open = self._read_times()
+        for recording in self._recordings.values():
+            self._check_times(recording)
+
+    def _rows(self, *, with_values: bool) -> Iterator[Rows]:
+        return rows_of(self._source, self._layout, self._name, with_values=with_values)
+
+    def _read_times(self) -> int:
+        """Read the times of all recordings; return how many are open at once."""
+        path = self._source.path
+        blocks: dict[str, tuple[int, int]] = {}
+        for block, rows in enumerate(self._rows(with_values=False)):
+            for code, name in enumerate(rows.names):
+                of_name = "" if self._kind.one_bag_per_file else f", recording {shortened(name)}"
+                recording = self._recordings.setdefault(name, SignalRecording(f"{path}{of_name}"))
+                own = rows.times[rows.codes == code]
+                recording.times.add(own)
+                recording.n_left += len(own)
+                blocks[name] = blocks.get(name, (block, block))[0], block
+        check(blocks, f"{path} has no rows: it holds no signal.")
+        opened = Counter(first for first, _ in blocks.values())
+        closed = Counter(last for _, last in blocks.values())
+        n_open = most = 0
+        for block in range(max(closed) + 1):
+            n_open += opened[block]
+            most = max(most, n_open)
+            n_open -= closed[block]
+        return most
+
+    def _check_times(self, recording: SignalRecording) -> None:
+        times = recording.times
+        check(
+            times.n_same <= MOST_REPEATED * times.n_rows,
+            f"{recording.where}: {times.n_same:,} of {times.n_rows:,} rows have the time of the "
+            "row before. If times are rounded, write fractions of seconds; if there are several "
+            f"recordings, name the column that tells them apart by {argument('bag')}.",
+        )
+        if not times.n_back:
+            self._begin(recording, times)
+            return
+        n_bytes = 8 * times.n_rows * (1 + len(self._layout.channels))
+        check(
+            n_bytes <= MOST_SORTED,
+            f"{recording.where}: the times are out of order, and {times.n_rows:,} rows are too "
+            "many to sort them in memory: sort the table by time.",
+        )
+
+    def _begin(self, recording: SignalRecording, times: TimeSummary) -> None:
+        """Prepare to cut a recording, given its times in order."""
+        sampling = Sampling.of(times.steps, self._description)
+        if sampling is None:
+            return
+        seconds = self._kind.windows
+        check(
+            seconds >= (FEWEST_SAMPLES - 0.5) * sampling.step,
+            f"{recording.where} has a sample every {in_units(sampling.step)}, which is too few for "
+            f"windows of {seconds:g} s: pass {argument('windows')} of "
+            f"{FEWEST_SAMPLES * sampling.step:.3g} or more.",
+        )
+        _, hop = checked_windows(seconds, self._kind.hop)
+        recording.sampling = sampling
+        recording.cutter = Cutter(self._description, hop, sampling)
+
+    def instances(self, on_share: OnShare) -> FileInstances:
+        """Read the values, and return the windows of all recordings."""
+        n_rows = sum(recording.n_left for recording in self._recordings.values())
+        most = min(BLOCK_ROWS, max(MOST_ROWS // self._n_open, 1024))
+        for rows in self._rows(with_values=True):
+            on_share(rows.first / n_rows)
+            for code, name in enumerate(rows.names):
+                recording = self._recordings[name]
+                own = rows.codes == code
+                recording.n_left -= int(own.sum())
+                own &= ~is_blank(rows.times)
+                times = seconds_of(rows.times[own] - (recording.times.first or 0))
+                recording.waiting.append((times, rows.values[own]))
+                n_waiting = sum(len(times) for times, _ in recording.waiting)
+                is_last = recording.n_left <= 0
+                if is_last or (n_waiting >= most and not recording.times.n_back):
+                    self._cut(recording, is_last)
+                if is_last:
+                    self._finished.append(name)
+        return self._result()
+
+    def _cut(self, recording: SignalRecording, is_last: bool) -> None:
+        times, values = (np.concatenate(each) for each in zip(*recording.waiting, strict=True))
+        recording.waiting.clear()
+        if recording.times.n_back:
+            order = np.argsort(times, kind="stable")
+            times, values = times[order], values[order]
+            in_order = TimeSummary()
+            in_order.add(times)
+            check(
+                in_order.n_same <= MOST_REPEATED * len(times),
+                f"{recording.where}: the times are out of order, and {in_order.n_same:,} of "
+                f"{len(times):,} rows have the time of another. If there are several recordings, "
+                f"name the column that tells them apart by {argument('bag')}.",
+            )
+            self._begin(recording, in_order)
+        if recording.cutter is not None:
+            recording.cutter.add(times, values, is_last=is_last)
+
+    def _result(self) -> FileInstances:
+        layout, schema = self._layout, self._kind.schema()
+        parts, without, seconds = [], [], {}
+        for name in self._finished:
+            recording = self._recordings[name]
+            times = recording.times
+            first = 0 if times.first is None else times.first
+            if times.first is not None and not times.n_back:
+                seconds[name] = round(float(seconds_of(np.array([times.last - first]))[0]), 6)
+            windows = None if recording.cutter is None else recording.cutter.windows()
+            if windows is None or not len(windows):
+                without.append(name)
+                continue
+            n_windows = len(windows)
+            columns = [pa.array([name] * n_windows, pa.string())]
+            if not self._kind.one_bag_per_file:
+                columns.append(pa.array([self._name] * n_windows, pa.string()))
+            shift = 0.0 if layout.has_stamps else float(first)
+            columns += [pa.array((each + shift).round(6)) for each in (windows.start, windows.end)]
+            if layout.has_stamps:
+                stamps = (int(first) + np.round(1e9 * windows.start).astype(np.int64)) // 1000
+                columns.append(pa.array(stamps).cast(schema.field("time").type))
+            columns += [pa.array(each) for each in windows.features.T]
+            parts.append(pa.Table.from_arrays(columns, schema=schema))
+        rows = pa.concat_tables(parts) if parts else schema.empty_table()
+        return FileInstances(rows, without, self._notes(without), seconds)
+
+    def _notes(self, without: Sequence[str]) -> list[str]:
+        """Describe the oddities of all recordings of the file, and what was done about them."""
+        recordings = self._recordings.values()
+        summaries = [recording.times for recording in recordings]
+        cutters = [recording.cutter for recording in recordings if recording.cutter is not None]
+        samplings = [recording.sampling for recording in recordings if recording.sampling]
+
+        def total(name: str) -> float:
+            things = summaries if hasattr(TimeSummary, name) else cutters
+            return sum(getattr(each, name) for each in things)
+
+        notes = []
+        uneven = [sampling.note for sampling in samplings if sampling.note is not None]
+        if uneven and self._kind.one_bag_per_file:
+            notes.append(f"Samples are {uneven[0]}.")
+        elif uneven:
+            are_uneven = counted(len(uneven), "recording is", "recordings are")
+            notes.append(f"{are_uneven} uneven or of another rate, such as: {uneven[0]}.")
+        for name, one, several, note in (
+            ("n_back", "row is", "rows are",
+             "{} earlier than the row before: sorted by time. If there are several recordings, "
+             f"name the column that tells them apart by {argument('bag')}."),
+            ("n_gaps", "gap", "gaps",
+             f"{{}}, {total('gap_seconds'):.1f} s in all: no window spans one."),
+            ("n_short", "stretch is", "stretches are", "{} too short for a window, and left out."),
+            ("n_repeated", "row has", "rows have", "{} the time of another: averaged."),
+            ("n_filled", "row lacks", "rows lack", "{} values: interpolated."),
+            ("n_left_out", "row lacks", "rows lack", "Left out: {} values for too long."),
+            ("n_blank", "row has", "rows have", "Left out: {} no time."),
+        ):  # fmt: skip
+            if n_odd := total(name):
+                notes.append(note.format(counted(int(n_odd), one, several)))
+        few = {name: self._recordings[name].times.n_rows for name in without}
+        counts = [
+            f"{n_rows}" if self._kind.one_bag_per_file else f"{shortened(name)} has {n_rows}"
+            for name, n_rows in few.items()
+            if n_rows < FEWEST_SAMPLES
+        ]
+        if counts:
+            notes.append(f"Too few samples for a window: {listed(counts)}.")
+        return notes
 
 
 def signals(
     table: PathLike,
     output: PathLike,
-    labels: PathLike | None = None,
+    tags: PathLike | None = None,
     *,
-    bag: str | None = None,
-    tags_column: str | None = None,
-    label_columns: str | Sequence[str] | None = None,
-    delimiter: str | None = None,
-    untagged: str | None = None,
-    none: str | Sequence[str] = (),
-    fold_case: bool | None = None,
-    rename: Mapping[str, str] | PathLike | None = None,
     windows: float = SECONDS,
     hop: float | None = None,
     rate: float | None = None,
     time: str | None = None,
     time_unit: str | None = None,
     channels: Sequence[str] | None = None,
-    n_jobs: int | None = 1,
-    on_file: OnFile | None = None,
+    **options: Unpack[ExtractOptions],
 ) -> Extracted:
     """Cut signals into windows, describe each of them, and write them as a table.
 
@@ -463,41 +416,29 @@ def signals(
     ----------
     table : str or path
         A table with a row per time stamp and a column per channel, CSV, Parquet or Feather; or a
-        folder of such, each of one recording or of several.
+        folder of such tables, each of one recording or of several. The option `bag` names the
+        column that tells recordings apart. Without such a column, each file is a recording.
     output : str or path
         The table to write, Parquet or Feather: a row per window, with columns ``file`` (the
-        recording), ``start``, ``end`` (seconds), features and ``tags``. Where times are time
-        stamps, seconds are counted from the first, and ``time`` is the time stamp of the start.
-        While the work lasts, what is finished is in a folder of the same name and ``.parts``, from
-        which the same call goes on.
-    labels : str or path, optional
-        A table with columns ``file`` and ``tags``, such as ``walking|typing``; or several rows per
-        recording.
-    bag : str, optional
-        The column that tells recordings apart, in `table` and in `labels`. Without such a column in
-        `table`, each file is a recording.
-    tags_column : str, optional
-        The column of `labels` that holds the tags.
-    label_columns, delimiter, untagged, none, fold_case, rename
-        How `labels` is read, as in :class:`unbag.io.Roles`. What it means that a recording has no
-        tags, `untagged`, is kept in the table.
+        recording), ``start``, ``end`` (seconds), features and ``tags``. If times are time stamps,
+        seconds are counted from the first, and ``time`` is the time stamp of the start.
+    tags : str or path, optional
+        A table with columns ``file`` and ``tags``, such as ``walking|typing``; or with several rows
+        per recording.
     windows, hop : float
         Seconds of a window, 2 by default, and from one to the next.
     rate : float, optional
         Samples per second that recordings are brought to, if they have others, or uneven ones. By
         default, those of most of them.
     time : str, optional
-        The column of times; by default one that is called so, or ``timestamp`` and the like.
+        The column of times; by default the one called so, or ``timestamp`` and the like.
     time_unit : {"s", "ms", "us", "ns"}, optional
-        What numbers of time count; guessed if it is not given.
+        The unit of numeric times; by default it is guessed.
     channels : sequence of str, optional
-        The columns of values, or patterns such as ``acc_*``; by default those of numbers that are
-        no times, ids or labels.
-    n_jobs : int, default=1
-        Number of processes, each of which reads a file; -1 for as many as there are cores.
-    on_file : callable, optional
-        Called after each file with the bytes done, all bytes, the name of the file, and what is
-        wrong with it or None.
+        The columns of values, or patterns such as ``acc_*``; by default all columns of numbers
+        except times, ids and labels.
+    **options
+        Options for all kinds of media: see :class:`ExtractOptions`.
 
     Returns
     -------
@@ -509,21 +450,6 @@ def signals(
     UserWarning
         If files could not be read.
     """
-    roles = Roles(
-        bag=bag, label_columns=label_columns, delimiter=delimiter, untagged=untagged, none=none,
-        fold_case=fold_case, rename=rename,
-    )  # fmt: skip
-    named = [channels] if isinstance(channels, str) else channels
-    kind = signals_kind(
-        table, windows=windows, hop=hop, rate=rate, time=time, time_unit=time_unit,
-        channels=named, bag=bag, labels=labels, output=output,
-    )  # fmt: skip
-    tags = None if labels is None else tags_of_signals(labels, roles, tags_column)
-    result = extract(kind, table, output, tags, n_jobs=n_jobs, on_file=on_file)
-    if result.failed:
-        first = next(iter(result.failed.values()))
-        warn_caller(
-            f"{len(result.failed):,} of {result.files:,} files could not be read, and the table is "
-            f"without them (see `failed`): {first}"
-        )
-    return result
+    named = (channels,) if isinstance(channels, str) else channels
+    kind = Signals(windows, hop, rate, time, time_unit, named, options.get("bag"))
+    return extracted(kind, table, output, tags, **options)

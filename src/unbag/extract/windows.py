@@ -1,8 +1,7 @@
 """Times and values of a signal, cut into windows.
 
-A window has its length in seconds. Where samples are uneven, or of another rate than wanted, they
-are interpolated, but not over gaps: windows begin anew after one. `descriptions` says what windows
-are like.
+The length of a window is in seconds. Uneven samples, and samples of another rate, are interpolated,
+but not over gaps: windows start again after one. `descriptions` computes their features.
 """
 
 import math
@@ -16,20 +15,20 @@ from numpy.typing import ArrayLike, NDArray
 from unbag._files import check
 from unbag._messages import argument
 
-from .descriptions import FEWEST_SAMPLES, Description
+from .descriptions import FEWEST_SAMPLES, WindowDescription
 
 #: Seconds of a window.
 SECONDS = 2.0
 LONGEST_WINDOW = 3600.0
-#: Where there is no time stamp, among nanoseconds since 1970.
+#: A missing time stamp, among nanoseconds since 1970.
 NO_STAMP = np.iinfo(np.int64).min
 # Larger values stand for missing ones.
 LARGEST_VALUE = 1e30
-# Steps between samples are a gap from so many median ones on, or from this share of a window.
+# A gap is a step between samples of this many median ones, and of this share of a window.
 GAP_STEPS, GAP_SHARE = 5.0, 0.1
-# Steps that differ by more from the median are uneven; likewise rates of recordings.
+# Steps that differ from the median by a larger share are uneven; likewise rates of recordings.
 UNEVEN, OTHER_RATE = 0.05, 0.01
-# From how many times the wanted rate on samples are averaged.
+# Samples are averaged if there are this many times the wanted rate.
 AVERAGED_FROM = 1.5
 # Steps are counted in bins of this relative width.
 STEP_BIN = 1e-4
@@ -46,7 +45,7 @@ class Steps:
         self._sums: dict[int, float] = {}
 
     def add(self, steps: NDArray[np.float64]) -> None:
-        """Count steps, which are longer than 0."""
+        """Count steps, all longer than 0."""
         bins = np.round(np.log(steps) / STEP_BIN).astype(np.int64)
         found, places, counts = np.unique(bins, return_inverse=True, return_counts=True)
         sums = np.bincount(places, steps)
@@ -64,26 +63,15 @@ class Steps:
         return None
 
     def range(self, longest: float) -> tuple[float, float]:
-        """Return the shortest step, and the longest that is at most so long."""
+        """Return the shortest step, and the longest one up to a limit."""
         means = [self._sums[each] / count for each, count in self._counts.items()]
         within = [mean for mean in means if mean <= longest]
         return min(within), max(within)
 
 
 @dataclass
-class Course:
-    """What the times of a recording tell.
-
-    Attributes
-    ----------
-    first, last : float or int, or None
-        The earliest time, and that of the last row.
-    n_rows, n_blank : int
-        Rows with a time, and without.
-    n_same, n_back : int
-        Rows with the time of the row before, or an earlier one.
-    steps : Steps
-    """
+class TimeSummary:
+    """A summary of the times of a recording: their range, their order, and steps between them."""
 
     first: Any = None
     last: Any = None
@@ -94,7 +82,7 @@ class Course:
     steps: Steps = field(default_factory=Steps)
 
     def add(self, times: NDArray[Any]) -> None:
-        """Take the next times of the recording into account."""
+        """Add the next times of the recording."""
         n_rows = len(times)
         times = times[~is_blank(times)]
         self.n_rows += len(times)
@@ -113,47 +101,37 @@ class Course:
 
 
 def is_blank(times: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which times are none: NaN, or `NO_STAMP`."""
+    """Return which times are missing: NaN, or `NO_STAMP`."""
     return times == NO_STAMP if times.dtype == np.int64 else np.isnan(times)
 
 
 def seconds_of(times: NDArray[Any]) -> NDArray[np.float64]:
-    """Return times in seconds, if they are nanoseconds; those are integers."""
+    """Return times in seconds; integers are nanoseconds."""
     return times / 1e9 if times.dtype == np.int64 else times
 
 
 def is_measured(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which values are there: finite numbers, and no larger than anything measured."""
+    """Return which values are measured: finite numbers of a possible size."""
     with np.errstate(invalid="ignore"):
         return np.abs(values) < LARGEST_VALUE
 
 
 def longest_step(step: float, seconds: float) -> float:
-    """Return the longest step between samples that is no gap."""
+    """Return the longest step between samples that is not a gap."""
     return max(GAP_STEPS * step, GAP_SHARE * seconds)
 
 
 @dataclass(frozen=True)
-class Pace:
-    """How the samples of a recording follow each other.
-
-    Attributes
-    ----------
-    step : float
-        Seconds from one to the next, their median.
-    is_even : bool
-        Whether windows can take samples as they are.
-    note : str or None
-        What is done about it.
-    """
+class Sampling:
+    """The step between the samples of a recording, and whether it is even and as wanted."""
 
     step: float
     is_even: bool
     note: str | None
 
     @classmethod
-    def of(cls, steps: Steps, description: Description) -> "Pace | None":
-        """Return that of steps; None if there are none."""
+    def of(cls, steps: Steps, description: WindowDescription) -> "Sampling | None":
+        """Return the sampling of some steps; None if there are none."""
         step = steps.median()
         if step is None:
             return None
@@ -205,22 +183,12 @@ class Windows:
 class Cutter:
     """Cuts one recording into windows, as its rows come in; see `add` and `windows`.
 
-    Rows wait until it is known what comes after them. First those of one time become one. Then
-    values that are missing are interpolated; where too many are, rows are left out. Then rows
-    without a gap between them are cut. What comes out does not depend on how many rows come in at
-    a time.
-
-    Attributes
-    ----------
-    n_gaps, n_short : int
-        Gaps, and stretches between them that are too short for a window.
-    gap_seconds : float
-        How long the gaps are together.
-    n_repeated, n_filled, n_left_out : int
-        Rows that became one with another, that were filled by interpolation, or left out.
+    Rows wait until the rows after them are known. First, rows of one time become one. Then missing
+    values are interpolated, and rows are left out where too many are missing. Then rows without a
+    gap between them are cut. The result does not depend on how many rows come in at a time.
     """
 
-    def __init__(self, description: Description, hop: float, pace: Pace):
+    def __init__(self, description: WindowDescription, hop: float, sampling: Sampling):
         self.n_gaps: int = 0
         self.gap_seconds: float = 0.0
         self.n_short: int = 0
@@ -229,16 +197,16 @@ class Cutter:
         self.n_left_out: int = 0
         self._description = description
         self._hop = hop
-        self._pace = pace
-        self._rate: float = 1 / pace.step if pace.is_even else description.rate
+        self._sampling = sampling
+        self._rate: float = 1 / sampling.step if sampling.is_even else description.rate
         self._n_samples = round(description.seconds * self._rate)
-        self._longest = longest_step(pace.step, description.seconds)
+        self._longest = longest_step(sampling.step, description.seconds)
         n_channels = len(description.channels)
         nothing = np.empty(0), np.empty((0, n_channels))
         self._repeating = self._unfilled = self._uncut = nothing
-        # Of the rows of `_unfilled`, so many are there to fill those after them.
+        # The first rows of `_unfilled` that are only there to fill those after them.
         self._n_old = 0
-        # Where the first window of the stretch begins, and how many of its windows are cut.
+        # The beginning of the first window of the stretch, and how many windows of it are cut.
         self._begin: float | None = None
         self._n_cut = 0
         self._found: list[tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float32]]] = []
@@ -262,7 +230,7 @@ class Cutter:
         n_features = len(self._description.features)
         parts = [(np.empty(0), np.empty(0), np.empty((0, n_features), np.float32)), *self._found]
         start, end, features = (np.concatenate(each) for each in zip(*parts, strict=True))
-        # A column of the table, in which nobody wants 1.9999999.
+        # A table with 1.9999999 would be hard to read.
         return Windows(start.round(6), end.round(6), features, self._description.features)
 
     def _unrepeated(self, times, values):
@@ -285,7 +253,7 @@ class Cutter:
         if not len(times):
             return times, values
         is_there = is_measured(values)
-        # Steps that are longer are gaps, so that what comes later than that does not matter.
+        # Longer steps are gaps, so that rows that come later do not matter.
         n_known = len(times)
         if not is_last and not is_there.all():
             n_known = int(np.searchsorted(times, times[-1] - self._longest))
@@ -328,10 +296,10 @@ class Cutter:
             self._uncut = times[:0], values[:0]
 
     def _cut_stretch(self, times, values, is_ended):
-        """Cut a stretch without gaps; return from which row on it is needed again."""
+        """Cut a stretch without gaps; return the first row of it that is needed again."""
         if self._begin is None:
             self._begin, self._n_cut = float(times[0]), 0
-        seconds, step = self._description.seconds, self._pace.step
+        seconds, step = self._description.seconds, self._sampling.step
         # The last window may end with the last sample, once that is known.
         latest = times[-1] - seconds + (1.5 * step if is_ended else 0.0)
         n_windows = math.floor((latest - self._begin) / self._hop + 1e-9) + 1
@@ -356,14 +324,14 @@ class Cutter:
     def _describe(self, times, values, starts, ends, n_samples):
         rows = []
         for batch in self._description.batches(len(starts)):
-            if self._pace.is_even:
-                first = np.searchsorted(times, starts[batch] - 0.5 * self._pace.step)
+            if self._sampling.is_even:
+                first = np.searchsorted(times, starts[batch] - 0.5 * self._sampling.step)
                 first = np.clip(first, 0, max(len(times) - n_samples, 0))
                 places = np.minimum(first[:, None] + np.arange(n_samples), len(times) - 1)
                 taken = values[places]
             else:
                 grid = starts[batch, None] + np.arange(n_samples) / self._rate
-                taken = _resampled(times, values, grid, self._pace.step, self._rate)
+                taken = _resampled(times, values, grid, self._sampling.step, self._rate)
             rows.append(self._description.described(taken, self._rate))
         self._found.append((starts, ends, np.concatenate(rows)))
 
@@ -387,18 +355,7 @@ def _between(wanted, times, values, longest):
 
 
 def _resampled(times, values, grid, step, rate):
-    """Return values at the times of a grid: means, if there are many more than that; else between.
-
-    Parameters
-    ----------
-    times : ndarray of shape (n_rows,)
-    values : ndarray of shape (n_rows, n_channels)
-    grid : ndarray of shape (n_windows, n_samples)
-    step : float
-        Of the times.
-    rate : float
-        Of the grid.
-    """
+    """Return values at the times of a grid: means of many values, or interpolated ones."""
     if len(times) < 2:
         return np.broadcast_to(values[0], (*grid.shape, values.shape[1]))
     if step * rate * AVERAGED_FROM > 1:
@@ -433,7 +390,7 @@ def signal_windows(
 ) -> Windows:
     """Cut a signal into windows, and describe each of them.
 
-    Windows begin anew after a gap, so that none spans one. The last one before a gap, or the end,
+    Windows start again after a gap, so that none spans one. The last one before a gap, or the end,
     is shorter, if at least half of it is there.
 
     Parameters
@@ -443,8 +400,8 @@ def signal_windows(
     values : array-like of shape (n_samples,) or (n_samples, n_channels)
         NaN where there is none: short stretches are interpolated.
     channels : sequence of str, optional
-        Their names; by default ``channel_1`` and so on. Those that are named alike but for x, y and
-        z are those of a vector, whose length is described, too.
+        Their names; by default ``channel_1`` and so on. If names differ only by x, y and z, these
+        channels are a vector, whose length is described as well.
     windows : float, default=2.0
         Seconds of a window.
     hop : float, optional
@@ -489,16 +446,16 @@ def signal_windows(
     is_there = np.isfinite(time)
     order = np.argsort(time[is_there], kind="stable")
     time, table = time[is_there][order], table[is_there][order]
-    course = Course()
-    course.add(time)
-    median = course.steps.median()
+    summary = TimeSummary()
+    summary.add(time)
+    median = summary.steps.median()
     own_rate = rate if rate is not None else None if median is None else 1 / median
     if own_rate is None:
         own_rate = FEWEST_SAMPLES / seconds
-    description = Description(tuple(channels), seconds, own_rate)
+    description = WindowDescription(tuple(channels), seconds, own_rate)
     check_samples(description)
-    pace = Pace.of(course.steps, description) or Pace(1 / own_rate, True, None)
-    cutter = Cutter(description, step, pace)
+    sampling = Sampling.of(summary.steps, description) or Sampling(1 / own_rate, True, None)
+    cutter = Cutter(description, step, sampling)
     origin = time[0] if len(time) else 0.0
     cutter.add(time - origin, table, is_last=True)
     found = cutter.windows()
@@ -523,7 +480,7 @@ def checked_windows(windows: float, hop: float | None) -> tuple[float, float]:
     return windows, step
 
 
-def check_samples(description: Description) -> None:
+def check_samples(description: WindowDescription) -> None:
     """Raise an error if windows are too short to be described."""
     rate, seconds = description.rate, description.seconds
     wanted = float(f"{1.01 * FEWEST_SAMPLES / rate:.2g}")

@@ -1,28 +1,19 @@
-"""Fitting to label sets that may be wrong, at rates that are given or learnt with the weights.
+"""Rates of wrong labels in a fit: given, or learnt with the weights.
 
 The rates of `unbag.union.noise` enter the likelihood through the inference of each part. L-BFGS
-optimises the log-odds of learnt rates, in one vector with the weights; the other solvers estimate
-them from the expected counts of an E-step. Both need the same sums, which the parts add to their
-`Statistics`.
+optimises the log-odds of learnt rates, in one vector with the weights; networks estimate them from
+expected counts. Both need the same sums, which the parts add to their `Statistics`.
 """
 
-from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from unbag.union.noise import NoisyAnswer, NoisyProblem, noisy_problem
-from unbag.union.rates import LEAST_RATE, Rates
+from unbag.union.rates import LEARNT, LEAST_RATE, Rate, Rates, checked_rate
 
-from .objective import Objective
-from .parts import Part, Softmax
-from .statistics import NoiseCounts, Ray, Statistics
-
-#: A rate, one for each class, or how to learn it.
-Rate: TypeAlias = float | ArrayLike | Literal["learn", "learn-per-class"]
-LEARNT: tuple[str, ...] = ("learn", "learn-per-class")
-KINDS: tuple[str, ...] = ("missed", "false")
 # Initial value of learnt rates. While the weights are still zero, larger rates would explain the
 # label sets instead. On clean label sets of HJA, fits from here end at a higher likelihood than
 # from 0.1 or 0.3, and label more instances correctly; elsewhere the start makes no difference.
@@ -39,26 +30,38 @@ FURTHEST = 27.6
 assert np.exp(-FURTHEST) / (1.0 + np.exp(-FURTHEST)) >= LEAST_RATE
 
 
+@dataclass(frozen=True)
+class NoiseCounts:
+    """Expected numbers of wrong labels of each class, and of chances for them, weighted by bag.
+
+    They are missed instances and all instances of the class, and bags that have its label by
+    mistake and all bags. Bags where the class is unknown do not count.
+    """
+
+    unnoticed: np.ndarray
+    instances: np.ndarray
+    mistaken: np.ndarray
+    chances: np.ndarray
+
+    def __add__(self, other: "NoiseCounts") -> "NoiseCounts":
+        return NoiseCounts(
+            self.unnoticed + other.unnoticed,
+            self.instances + other.instances,
+            self.mistaken + other.mistaken,
+            self.chances + other.chances,
+        )
+
+
 class LabelNoise:
     """How often the label sets of a fit are wrong: rates that are given or learnt.
 
-    Parameters
-    ----------
-    n_classes : int
-    n_columns : int
-        One more than `n_classes` if there is a background, which has no rates.
-    missed, false : float, array-like of shape (n_classes,), "learn" or "learn-per-class"
-        As in `ORLogisticRegression`.
-
-    Attributes
-    ----------
-    rates : Rates
-        The current rates, of shape (1, n_columns).
+    There is one more column than classes if there is a background, which has no rates.
     """
 
-    def __init__(self, n_classes: int, n_columns: int, missed: Rate, false: Rate) -> None:
+    def __init__(self, n_classes: int, n_columns: int, missed_rate: Rate, false_rate: Rate) -> None:
         self.n_classes = n_classes
-        self.given: tuple[Rate, Rate] = missed, false
+        self.given: tuple[Rate, Rate] = missed_rate, false_rate
+        #: The current rates, of shape (1, n_columns).
         self.rates: Rates = Rates(*np.zeros((2, 1, n_columns)))
         for rate, given in zip(self.rates, self.given, strict=True):
             start: Any = FIRST_RATE if is_learnt(given) else given
@@ -69,32 +72,22 @@ class LabelNoise:
         """Whether any of the rates is to be learnt."""
         return any(map(is_learnt, self.given))
 
-    def start_from(self, rates: dict[str, np.ndarray | None] | None) -> None:
-        """Start from the rates of an earlier fit, if it has any."""
-        for kind, rate, given in zip(KINDS, self.rates, self.given, strict=True):
-            earlier = None if rates is None else rates[kind]
-            if is_learnt(given) and earlier is not None:
+    def start_from(self, rates: Rates) -> None:
+        """Start from the rates of an earlier fit."""
+        for rate, earlier, given in zip(self.rates, rates, self.given, strict=True):
+            if is_learnt(given):
                 # Rates that were not learnt may be zero, and have infinite log-odds.
-                rate[0, : self.n_classes] = np.clip(earlier[: self.n_classes], 1e-6, 1 - 1e-6)
+                known = earlier[0, : self.n_classes]
+                rate[0, : self.n_classes] = np.clip(known, 1e-6, 1 - 1e-6)
 
     def keep(self) -> None:
-        """Learn the rates no further."""
-        missed, false = (rate[0, : self.n_classes].copy() for rate in self.rates)
-        self.given = missed, false
+        """Stop learning the rates."""
+        missed_rate, false_rate = (rate[0, : self.n_classes].copy() for rate in self.rates)
+        self.given = missed_rate, false_rate
 
     def noisy(self, problem: Any) -> NoisyProblem:
-        """Return a problem as one whose label sets may be wrong."""
+        """Return a problem with label sets that may be wrong."""
         return noisy_problem(problem, self.rates)
-
-    def part(self, *arguments: Any, **options: Any) -> "NoisyPart":
-        """Make a part of the bags; see `NoisyPart`."""
-        return NoisyPart(*arguments, noise=self, **options)
-
-    def objective(self, parts: Sequence[Any], **options: Any) -> "NoisyObjective":
-        """Make the objective of some parts; see `NoisyObjective`."""
-        return NoisyObjective(parts, noise=self, **options)
-
-    # Rates that are learnt.
 
     def log_odds(self) -> NDArray[np.float64]:
         """Return the parameters: the log-odds of the learnt rates."""
@@ -125,20 +118,11 @@ class LabelNoise:
         return np.concatenate(found)
 
     def learn(self, counts: NoiseCounts, share: float = 1.0, prior: float = 1.0) -> None:
-        """Move the rates towards their estimates from expected counts.
-
-        Parameters
-        ----------
-        counts : NoiseCounts
-        share : float
-            How far, as a share of the difference; all the way by default.
-        prior : float
-            Weight of the prior.
-        """
+        """Move rates by a share of the difference towards their estimates from expected counts."""
         rates = [rate.copy() for rate in self.rates]
         for new, (_, given, wrong, chances) in zip(rates, self._kinds(counts), strict=True):
             if is_learnt(given):
-                target = likeliest_rates(wrong, chances, prior)
+                target = most_likely_rates(wrong, chances, prior)
                 new[0, : self.n_classes] += share * (target - new[0, : self.n_classes])
         self.rates = Rates(*rates)
 
@@ -165,124 +149,33 @@ class LabelNoise:
         return found
 
 
-class NoisyPart(Part):
-    """A part of the bags of a fit whose label sets may be wrong.
+def noise_of(
+    missed_rate: Rate,
+    false_rate: Rate,
+    n_classes: int,
+    n_columns: int,
+    rates: Rates | None = None,
+    cost: float = 0.0,
+) -> LabelNoise:
+    """Return how often labels are wrong.
 
-    Its methods are those of `Part`, with the `Rates` as another argument.
+    Learnt rates start from `rates`. If a background has a cost, they also stay there: missed
+    instances cost nothing, and would replace the background.
     """
-
-    def __init__(self, *arguments: Any, noise: LabelNoise, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._noise = noise
-        self._noisy = noise.noisy(self.problem)
-        self._rates: Rates = noise.rates
-        known = self._noisy.shown != -1
-        weight = np.ones(len(known)) if self.bag_weight is None else self.bag_weight
-        self._known: np.ndarray = known * weight[:, None]
-
-    def statistics(self, W: np.ndarray, *, rates: Rates | None = None) -> Statistics:
-        """Compute the likelihood and its gradient at W, and the counts to learn the rates from."""
-        self._rates = self._rates if rates is None else rates
-        return super().statistics(W)
-
-    def expectation(
-        self,
-        W: np.ndarray,
-        ray: Ray | None = None,
-        step: float = 0.0,
-        *,
-        rates: Rates | None = None,
-    ) -> Statistics:
-        """Compute `statistics`, and keep logits and posteriors for the search that follows."""
-        self._rates = self._rates if rates is None else rates
-        return super().expectation(W, ray, step)
-
-    def lower_bounds(
-        self, ray: Ray, steps: Sequence[float], *, rates: Rates | None = None
-    ) -> np.ndarray:
-        """Compute the expected log-prior of the labels, as inferred at the ray's origin."""
-        self._rates = self._rates if rates is None else rates
-        return super().lower_bounds(ray, steps)
-
-    def _answer(self, logits, intercepts, packed):
-        log_prior, prior = Softmax(logits, intercepts).rows()
-        left = prior
-        if self._charges is not None:
-            log_prior[:, -1] -= self._charges
-            left = prior.copy()
-            left[:, -1] *= np.exp(-self._charges)
-        noisy = self._noisy.answer(log_prior, left, self._rates, method=self.method, n_jobs=1)
-        surplus = np.ascontiguousarray((prior - noisy.posterior).T)
-        counts = expected_counts(noisy, self.problem.offsets, self._known)
-        return surplus, noisy, noisy.posterior, counts
-
-    def _expected(self, posterior, logits):
-        log_prior, _ = Softmax(logits).rows()
-        sums = np.zeros(self.problem.n_bags)
-        bags = np.repeat(np.arange(len(sums)), np.diff(self.problem.offsets))
-        possible = np.where(posterior > 0, log_prior, 0.0)
-        np.add.at(sums, bags, (posterior * possible).sum(axis=1))
-        return sums
-
-    def relax(self, W: np.ndarray, bags: Any) -> dict[int, np.ndarray]:
-        """Relax the labels of intractable bags that are most certain to occur at W."""
-        relaxed = super().relax(W, bags)
-        if relaxed:
-            self._noisy = self._noise.noisy(self.problem)
-            self._known = np.where(self._noisy.shown != -1, self._known, 0.0)
-        return relaxed
-
-
-class NoisyObjective(Objective):
-    """Penalised log-likelihood of label sets that may be wrong, over weights and rates.
-
-    It updates the rates of `noise`.
-    """
-
-    def __init__(self, *arguments: Any, noise: LabelNoise, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.noise: LabelNoise = noise
-        self._prior = 1.0
-
-    def scale_penalty(self, share: float) -> None:
-        """Multiply the penalty, and the weight of the prior of the rates, by a share."""
-        super().scale_penalty(share)
-        self._prior *= share
-
-    @property
-    def rates(self) -> Rates:
-        """The current rates."""
-        return self.noise.rates
-
-    def _ask(self, question, *arguments, **options):
-        if question != "relax":
-            options["rates"] = self.rates
-        return super()._ask(question, *arguments, **options)
-
-    def penalty(self, W: np.ndarray) -> float:
-        """Compute the penalty of large weights, and of the rates."""
-        return super().penalty(W) + self.noise.penalty()
-
-    def flat(self, W: np.ndarray) -> NDArray[np.float64]:
-        """Return all parameters as one vector."""
-        return np.append(W, self.noise.log_odds())
-
-    def unflattened(self, flat: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """Set the rates from a vector of all parameters, and return the weights."""
-        n_weights = int(np.prod(shape))
-        self.noise.set_log_odds(flat[n_weights:])
-        return flat[:n_weights].reshape(shape)
-
-    def flat_gradient(self, here: Statistics) -> NDArray[np.float64]:
-        """Return the gradient with respect to the vector of all parameters."""
-        counts = here.noise
-        assert counts is not None
-        return np.append(here.gradient, self.noise.gradient(counts))
-
-    def learn_rates(self, here: Statistics, share: float = 1.0) -> None:
-        """Move the rates towards their estimates from an E-step."""
-        if here.noise is not None:
-            self.noise.learn(here.noise, share, self._prior)
+    given: list[Rate] = []
+    for name, rate in (("missed_rate", missed_rate), ("false_rate", false_rate)):
+        if isinstance(rate, str):
+            if rate not in LEARNT:
+                raise ValueError(f"{name} must be a number, or one of {LEARNT}; got {rate!r}.")
+            given.append(rate)
+        else:
+            given.append(checked_rate(name, rate, np.empty((0, n_classes)))[0])
+    noise = LabelNoise(n_classes, n_columns, *given)
+    if rates is not None:
+        noise.start_from(rates)
+        if cost:
+            noise.keep()
+    return noise
 
 
 def log_odds_of(rates: np.ndarray) -> NDArray[np.float64]:
@@ -307,8 +200,8 @@ def log_prior_of(log_odds: np.ndarray) -> float:
     """
     pooled = float(log_odds.mean())
     wrong, right = np.log(rates_of(np.array([pooled, -pooled])))
-    apart = float(np.sum((log_odds - pooled) ** 2)) / SPREAD**2
-    return float(SEEN_WRONG * wrong + SEEN_RIGHT * right) - 0.5 * apart
+    differences = float(np.sum((log_odds - pooled) ** 2)) / SPREAD**2
+    return float(SEEN_WRONG * wrong + SEEN_RIGHT * right) - 0.5 * differences
 
 
 def prior_gradient(log_odds: np.ndarray) -> NDArray[np.float64]:
@@ -318,14 +211,14 @@ def prior_gradient(log_odds: np.ndarray) -> NDArray[np.float64]:
     return of_pooled / len(log_odds) - (log_odds - pooled) / SPREAD**2
 
 
-def likeliest_rates(wrong: np.ndarray, chances: np.ndarray, prior: float) -> NDArray[np.float64]:
+def most_likely_rates(wrong: np.ndarray, chances: np.ndarray, prior: float) -> NDArray[np.float64]:
     """Return the most likely rates given counts and the prior, by Newton's method.
 
     `wrong` counts how often labels were wrong, and `chances` how often they could have been.
 
     Examples
     --------
-    >>> likeliest_rates(np.array([2.0]), np.array([20.0]), 1.0).round(3)
+    >>> most_likely_rates(np.array([2.0]), np.array([20.0]), 1.0).round(3)
     array([0.1])
     """
     n_seen = SEEN_WRONG + SEEN_RIGHT
@@ -340,7 +233,7 @@ def likeliest_rates(wrong: np.ndarray, chances: np.ndarray, prior: float) -> NDA
         curvature = np.diag(chances * rates * (1.0 - rates)) + prior * (
             (one - mean) / SPREAD**2 + n_seen * of_mean * (1.0 - of_mean) / len(wrong) * mean
         )
-        # If the curve is flat except in one place, a full step would overshoot.
+        # A full step overshoots where the curve is almost flat.
         step = np.clip(np.linalg.solve(curvature, gradient), -1.0, 1.0)
         log_odds = log_odds + step
         if np.abs(step).max() < 1e-10:

@@ -1,9 +1,5 @@
 """Parts of the bags: what a thread or a worker evaluates at a time.
 
-The same weights always give the same statistics. What a part caches between two evaluations (logits
-and posteriors of the last E-step, relaxed labels) stays where the part is, and is computed again if
-it is missing.
-
 ========== ================================================================
 ``X``      (n_instances, n_features) features as they are, less `centre`
 ``W``      (n_classes, n_features + 1) weights for these, the intercepts last
@@ -11,25 +7,29 @@ it is missing.
 
 The gradient of the log-likelihood with respect to the logits is posterior minus prior, per
 instance: the residual of logistic regression, with the posterior instead of the label.
+
+Statistics of parts can be added up. Threads, files and clusters differ only in where the parts are.
 """
 
-from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from unbag._compile import kernel
-from unbag.bags import Bags, Features
+from unbag.bags import Features
 from unbag.union import UnionProblem
-from unbag.union.dispatch import Method
+from unbag.union.conditioner import background_costs
 from unbag.union.lanes import LANES
-from unbag.union.layout import INTRACTABLE, expected_log_prior
-from unbag.union.policy import surest_labels
+from unbag.union.layout import INTRACTABLE
+from unbag.union.policy import most_certain_labels
+from unbag.union.rates import Rates
 
-from .background import charges
-from .scaling import feature_moments
-from .statistics import Moments, NoiseCounts, Ray, Statistics
+from .noise import LabelNoise, NoiseCounts, expected_counts
+from .scaling import Moments, feature_moments
 
 # Most multiplications in a product of a part, and most instances: small enough for the cache.
 PART_WORK = 2e7
@@ -39,29 +39,38 @@ RUN = 512
 # The sum of all parts is checked for overflows.
 IGNORE_OVERFLOW: Any = {"over": "ignore", "invalid": "ignore"}
 
+#: Bags and the columns of their labels that are relaxed.
+RelaxedLabels: TypeAlias = tuple[tuple[int, NDArray[np.intp]], ...]
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Likelihood and gradient of some bags at given weights."""
+
+    #: Weighted log-likelihood of the label sets, and its gradient, the intercepts last.
+    value: float
+    gradient: np.ndarray
+    #: Bags that are too large for exact methods, which do not count: position, n_required, n_free
+    #: and overlaps of each.
+    intractable: tuple[tuple[int, int, int, bool], ...] = ()
+    #: Counts to learn the rates of wrong labels from; None without such rates.
+    noise: NoiseCounts | None = None
+
+    def __add__(self, other: "Statistics") -> "Statistics":
+        noise = None if self.noise is None or other.noise is None else self.noise + other.noise
+        return Statistics(
+            self.value + other.value,
+            self.gradient + other.gradient,
+            self.intractable + other.intractable,
+            noise,
+        )
+
 
 class Part:
     """A part of the bags of a fit.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_all_instances, n_features)
-        Features of all bags; not copied.
-    rows : slice or ndarray of int
-        The rows of this part's instances.
-    bags : ndarray of int of shape (n_bags,)
-        Positions of its bags among all bags.
-    problem : UnionProblem
-        Their label sets.
-    bag_weight : ndarray of shape (n_bags,), optional
-        Weight of each bag.
-    centre : ndarray of shape (n_features,), optional
-        What to subtract from the features; see `unbag.fitting.scaling`.
-    method : str
-        As in `unbag.union.infer`.
-    cost : float
-        What an instance of the background, the last class, costs in bags with labels; see
-        `unbag.fitting.background`.
+    `X` has the features of all bags, and `rows` are those of this part; `bags` are the positions of
+    its bags among all bags. The other arguments are fields of `PartMaker`, for these bags.
     """
 
     def __init__(
@@ -72,7 +81,6 @@ class Part:
         problem: UnionProblem,
         bag_weight: np.ndarray | None = None,
         centre: np.ndarray | None = None,
-        method: Method = "auto",
         cost: float = 0.0,
     ) -> None:
         self.X = X
@@ -81,19 +89,11 @@ class Part:
         self.problem: UnionProblem = problem
         self.bag_weight = bag_weight
         self.centre = centre
-        self.method: Method = method
-        sizes = np.diff(problem.offsets)
-        repeated = None if bag_weight is None else np.repeat(bag_weight, sizes)
+        repeated = None if bag_weight is None else np.repeat(bag_weight, np.diff(problem.offsets))
         self.row_weight: np.ndarray | None = repeated
-        self.weight: float = float(sizes.sum() if bag_weight is None else sizes @ bag_weight)
-        self._charges: np.ndarray | None = None
+        self.costs: np.ndarray | None = None
         if cost:
-            self._charges = charges(problem.named, problem.offsets, cost)
-        # Weights, logits and posteriors of the last E-step; direction and logits of a line search.
-        self._e_step: Any = None
-        self._ray: Any = None
-
-    # Features.
+            self.costs = background_costs(problem.named, problem.offsets, cost)
 
     def features(self) -> Features:
         """Return the centred features of this part; a view if possible."""
@@ -103,188 +103,153 @@ class Part:
         return X if self.centre is None else X - self.centre
 
     def moments(self, weighted: bool) -> Moments:
-        """Compute mean and spread of the features as they are.
-
-        Parameters
-        ----------
-        weighted : bool
-            Whether instances count by the weights of their bags.
-
-        Returns
-        -------
-        Moments
-        """
+        """Compute mean and spread of the features as they are; weighted by bag if asked."""
         X = csr_rows(self.X, self.rows) if sparse.issparse(self.X) else self.X[self.rows]
         return feature_moments(X, self.row_weight if weighted else None)
 
-    # What every solver needs.
-
-    def statistics(self, W: np.ndarray) -> Statistics:
-        """Compute the likelihood and its gradient at W.
-
-        Parameters
-        ----------
-        W : ndarray of shape (n_classes, n_features + 1)
-
-        Returns
-        -------
-        Statistics
-        """
+    def statistics(self, W: np.ndarray, rates: Rates | None = None) -> Statistics:
+        """Compute the likelihood and its gradient at W; only `NoisyPart` takes rates."""
         X = self.features()
         with np.errstate(**IGNORE_OVERFLOW):
-            return self._infer(X, scores(W, X), W[:, -1].copy())[0]
+            surplus, answer, noise = self._answer(scores(W, X), W[:, -1].copy(), rates)
+            if self.row_weight is not None:
+                surplus *= self.row_weight
+            gradient = np.empty((len(surplus), X.shape[1] + 1))
+            gradient[:, :-1] = np.asarray(surplus.astype(X.dtype, copy=False) @ X)
+            gradient[:, -1] = surplus.sum(axis=1)
+            np.negative(gradient, out=gradient)
+            return Statistics(
+                self._total(answer.log_likelihood), gradient, self._intractable(answer), noise
+            )
 
-    def _infer(self, X, logits, intercepts, packed=False):
-        """Return the statistics at logits and, if wanted, the posteriors.
+    def _answer(
+        self, logits: np.ndarray, intercepts: np.ndarray, rates: Rates | None
+    ) -> tuple[np.ndarray, Any, NoiseCounts | None]:
+        """Return prior minus posterior, the inference, and counts to learn rates from.
 
         The intercepts are added to the logits in place.
         """
-        surplus, answer, posterior, noise = self._answer(logits, intercepts, packed)
-        if self.row_weight is not None:
-            surplus *= self.row_weight
-        gradient = np.empty((len(surplus), X.shape[1] + 1))
-        gradient[:, :-1] = np.asarray(surplus.astype(X.dtype, copy=False) @ X)
-        gradient[:, -1] = surplus.sum(axis=1)
-        np.negative(gradient, out=gradient)
-        layout, lost = self.problem.layout, (answer.served == INTRACTABLE).nonzero()[0]
-        numbers = self.bags[lost], self.problem.n_required[lost], layout.n_free[lost]
-        if self.problem.overlaps[lost].any():
-            numbers = *numbers, self.problem.overlaps[lost]
-        intractable = tuple(zip(*(each.tolist() for each in numbers), strict=True))
-        uncertified = np.isinf(answer.error_bound) & (self.method != "auto")
-        statistics = Statistics(
-            self._total(answer.log_likelihood),
-            gradient,
-            self.weight,
-            intractable,
-            tuple(self.bags[uncertified].tolist()),
-            noise,
-        )
-        return statistics, posterior
-
-    def _answer(
-        self, logits, intercepts, packed
-    ) -> tuple[np.ndarray, Any, np.ndarray, NoiseCounts | None]:
-        """Return prior minus posterior, the inference, the packed posteriors, and no counts."""
         softmax = Softmax(logits, intercepts)
-        options = {"method": self.method, "packed": packed}
         normalised = softmax.flat, softmax.largest, softmax.total
-        if self._charges is None:
-            answer = self.problem.residual(logits, *normalised, **options)
-            return softmax.probability, answer, answer.values, None
+        if self.costs is None:
+            return softmax.probability, self.problem.residual(logits, *normalised), None
         # Inference sees what the background has left; prior and logits are as they were.
         background, prior = logits[-1].copy(), softmax.probability[-1].copy()
-        logits[-1] -= self._charges
-        softmax.probability[-1] *= np.exp(-self._charges)
-        answer = self.problem.residual(logits, *normalised, **options)
+        logits[-1] -= self.costs
+        softmax.probability[-1] *= np.exp(-self.costs)
+        answer = self.problem.residual(logits, *normalised)
         logits[-1] = background
-        softmax.probability[-1] -= prior * np.expm1(-self._charges)
-        return softmax.probability, answer, answer.values, None
+        softmax.probability[-1] -= prior * np.expm1(-self.costs)
+        return softmax.probability, answer, None
 
-    def _log_prior(self, logits, intercepts):
-        """Return log-probabilities as inference takes them, of shape (n_instances, n_classes)."""
-        log_prior, _ = Softmax(logits, intercepts).rows()
-        if self._charges is not None:
-            log_prior[:, -1] -= self._charges
-        return log_prior
+    def _intractable(self, answer):
+        """List the bags that no kernel could solve, and why."""
+        lost, solved = (answer.served == INTRACTABLE).nonzero()[0], self.solved
+        numbers = (
+            self.bags[lost], solved.n_required[lost], self.problem.layout.n_free[lost],
+            solved.overlaps[lost],
+        )  # fmt: skip
+        return tuple(zip(*(each.tolist() for each in numbers), strict=True))
 
-    def _expected(self, posterior, logits):
-        """Return the expected log-prior of the labels of each bag."""
-        log_total = Softmax(logits).log_total()
-        return expected_log_prior(self.problem.layout, posterior, logits, log_total)
+    @property
+    def solved(self) -> UnionProblem:
+        """The problem that the kernels are given."""
+        return self.problem
+
+    def most_certain_labels(
+        self, W: np.ndarray, bags: Collection[int], rates: Rates | None = None
+    ) -> RelaxedLabels:
+        """Find the labels of intractable bags that are the most certain to occur at W.
+
+        `bags` are positions among all bags; those of other parts are ignored.
+        """
+        own = np.flatnonzero(np.isin(self.bags, list(bags)))
+        if not len(own):
+            return ()
+        log_prior, _ = Softmax(scores(W, self.features()), W[:, -1].copy()).rows()
+        if self.costs is not None:
+            log_prior[:, -1] -= self.costs
+        labels = self._most_certain_labels(log_prior, own, rates)
+        return tuple((int(self.bags[b]), labels[b].nonzero()[0]) for b in own)
+
+    def _most_certain_labels(self, log_prior, bags, rates):
+        return most_certain_labels(self.problem, log_prior, bags)
 
     def _total(self, per_bag):
         return float(per_bag.sum() if self.bag_weight is None else self.bag_weight @ per_bag)
 
-    # What only EM needs.
 
-    def expectation(self, W: np.ndarray, ray: Ray | None = None, step: float = 0.0) -> Statistics:
-        """Compute `statistics`, and keep logits and posteriors for the next line search.
+class NoisyPart(Part):
+    """A part of the bags of a fit whose label sets may be wrong."""
 
-        Parameters
-        ----------
-        W : ndarray of shape (n_classes, n_features + 1)
-        ray, step : Ray and float, optional
-            The last line search, and the step that led to W: then no product with the features is
-            needed for the logits.
+    def __init__(self, *arguments: Any, noise: LabelNoise, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._noisy = noise.noisy(self.problem)
+        known = self._noisy.shown != -1
+        weight = np.ones(len(known)) if self.bag_weight is None else self.bag_weight
+        self._known: np.ndarray = known * weight[:, None]
 
-        Returns
-        -------
-        Statistics
+    def _answer(self, logits, intercepts, rates):
+        log_prior, prior = Softmax(logits, intercepts).rows()
+        left = prior
+        if self.costs is not None:
+            log_prior[:, -1] -= self.costs
+            left = prior.copy()
+            left[:, -1] *= np.exp(-self.costs)
+        assert rates is not None
+        answer = self._noisy.answer(log_prior, left, rates, n_jobs=1)
+        surplus = np.ascontiguousarray((prior - answer.posterior).T)
+        return surplus, answer, expected_counts(answer, self.problem.offsets, self._known)
+
+    @property
+    def solved(self) -> UnionProblem:
+        """The problem that the kernels are given."""
+        return self._noisy.augmented
+
+    def _most_certain_labels(self, log_prior, bags, rates):
+        return self._noisy.most_certain_labels(log_prior, rates, bags)
+
+
+@dataclass(frozen=True, eq=False)
+class PartMaker:
+    """Makes parts: holds all that they need besides features."""
+
+    #: The label sets of all bags.
+    problem: UnionProblem
+    #: Positions of the bags to fit to, ascending.
+    chosen: np.ndarray
+    #: Weight of each bag.
+    weight: np.ndarray | None = None
+    #: What to subtract from the features; see `unbag.fitting.scaling`.
+    centre: np.ndarray | None = None
+    #: Penalty (nats) of the background, the last class, in bags with labels.
+    cost: float = 0.0
+    #: How often labels are wrong; None if they never are.
+    noise: LabelNoise | None = None
+
+    def runs(self, n_features: int) -> list[np.ndarray]:
+        """Split the chosen bags into runs, one for each part.
+
+        The split, and therefore sums over parts, depend only on the bags.
         """
-        X = self.features()
-        if ray is not None and self._knows(ray):
-            logits = self._e_step[1]
-            logits += step * self._ray[1]
-            intercepts = np.zeros(len(W))
+        n_weights = self.problem.y.shape[1] * (n_features + 1)
+        n_rows = int(np.clip(PART_WORK / n_weights, 256, PART_INSTANCES))
+        return runs_of_rows(self.chosen, np.diff(self.problem.offsets), n_rows)
+
+    def part(self, X: Features, own: np.ndarray, first_row: int = 0, first_bag: int = 0) -> Part:
+        """Make the part of the bags at the positions `own`.
+
+        X begins with row `first_row` of all instances; `first_bag` is added to the positions in
+        `bags` of the part.
+        """
+        rows = rows_of(own, self.problem.offsets)
+        if isinstance(rows, slice):
+            rows = slice(rows.start - first_row, rows.stop - first_row)
         else:
-            logits, intercepts = scores(W, X), W[:, -1].copy()
-        with np.errstate(**IGNORE_OVERFLOW):
-            statistics, posterior = self._infer(X, logits, intercepts, packed=True)
-        self._e_step, self._ray = (W, logits, posterior), None
-        return statistics
-
-    def lower_bounds(self, ray: Ray, steps: Sequence[float]) -> np.ndarray:
-        """Compute the expected log-prior of the labels, as inferred at the ray's origin.
-
-        Parameters
-        ----------
-        ray : Ray
-        steps : sequence of float
-            How far to look along it.
-
-        Returns
-        -------
-        ndarray of shape (len(steps),)
-        """
-        if not self._is_at(ray.origin):
-            self.expectation(ray.origin)
-        if not self._knows(ray):
-            logits = scores(ray.direction, self.features())
-            logits += ray.direction[:, -1:]
-            self._ray = (ray.direction, logits)
-        _, logits, posterior = self._e_step
-        bounds = np.empty(len(steps))
-        for i, step in enumerate(steps):
-            bounds[i] = self._total(self._expected(posterior, logits + step * self._ray[1]))
-        return bounds
-
-    def _knows(self, ray):
-        """Return whether the last E-step and line search were along this ray."""
-        searched = self._ray is not None and is_same(self._ray[0], ray.direction)
-        return searched and self._is_at(ray.origin)
-
-    def _is_at(self, W):
-        """Return whether the last E-step was at W."""
-        return self._e_step is not None and is_same(self._e_step[0], W)
-
-    def relax(self, W: np.ndarray, bags: Collection[int]) -> dict[int, np.ndarray]:
-        """Relax the labels of intractable bags that are most certain to occur at W.
-
-        Parameters
-        ----------
-        W : ndarray of shape (n_classes, n_features + 1)
-        bags : collection of int
-            Positions among all bags; those of other parts are ignored.
-
-        Returns
-        -------
-        dict from int to ndarray of int
-            For each of these bags, the columns of its relaxed labels.
-        """
-        own = np.flatnonzero(np.isin(self.bags, list(bags)))
-        if not len(own):
-            return {}
-        log_prior = self._log_prior(scores(W, self.features()), W[:, -1].copy())
-        labels = surest_labels(self.problem, log_prior, own)
-        self.problem = self.problem.relaxed(labels)
-        self._e_step = self._ray = None
-        return {int(self.bags[b]): labels[b].nonzero()[0] for b in own}
-
-
-def is_same(one: np.ndarray, other: np.ndarray) -> bool:
-    """Return whether two arrays are the same object, or equal copies."""
-    return one is other or np.array_equal(one, other)
+            rows -= first_row
+        weight = None if self.weight is None else self.weight[own]
+        given = X, rows, own + first_bag, self.problem.take(own), weight, self.centre, self.cost
+        return Part(*given) if self.noise is None else NoisyPart(*given, noise=self.noise)
 
 
 def scores(W: np.ndarray, X: Features) -> np.ndarray:
@@ -378,16 +343,7 @@ def normalise(weights, total):
 
 
 def log_softmax(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Turn logits into log-probabilities and probabilities, row by row.
-
-    Parameters
-    ----------
-    logits : ndarray of float64 of shape (n_instances, n_classes)
-
-    Returns
-    -------
-    log_prior, prior : ndarrays of shape (n_instances, n_classes)
-    """
+    """Compute log-probabilities and probabilities of logits, row by row."""
     return Softmax(np.array(logits.T, order="C")).rows()
 
 
@@ -401,56 +357,8 @@ def csr_rows(X: Any, rows: slice | np.ndarray) -> Any:
     return sparse.csr_matrix(arrays, shape=(rows.stop - rows.start, X.shape[1]), copy=False)
 
 
-def make_parts(
-    bags: Bags,
-    problem: UnionProblem,
-    chosen: np.ndarray | None = None,
-    bag_weight: np.ndarray | None = None,
-    centre: np.ndarray | None = None,
-    method: Method = "auto",
-    gather: bool = False,
-    part: Callable[..., Part] = Part,
-) -> list[Part]:
-    """Split bags into parts; the split, and therefore sums over parts, depend only on the bags.
-
-    Parameters
-    ----------
-    bags : Bags
-    problem : UnionProblem
-        The label sets of all of them.
-    chosen : ndarray of int, optional
-        Positions of the bags to use, ascending; by default all.
-    bag_weight : ndarray of shape (n_bags,), optional
-    centre, method
-        As in `Part`.
-    gather : bool
-        Whether parts of scattered bags copy their features once, rather than at each evaluation.
-    part : callable
-        Creates a part from the arguments of `Part`.
-
-    Returns
-    -------
-    list of Part
-    """
-    chosen = np.arange(len(bags)) if chosen is None else chosen
-    parts = []
-    for own in runs_of_bags(chosen, bags.sizes, problem.y.shape[1] * (bags.n_features + 1)):
-        rows, X = rows_of(own, bags.offsets), bags.X
-        if gather and not isinstance(rows, slice):
-            X, rows = X[rows], slice(0, len(rows))
-        label_sets = problem.take(own)
-        weight = None if bag_weight is None else bag_weight[own]
-        parts.append(part(X, rows, own, label_sets, weight, centre, method))
-    return parts
-
-
-def runs_of_bags(chosen: np.ndarray, sizes: np.ndarray, n_weights: int) -> list[np.ndarray]:
-    """Split chosen bags into runs, one for each part of a model with `n_weights`."""
-    return runs_of_rows(chosen, sizes, int(np.clip(PART_WORK / n_weights, 256, PART_INSTANCES)))
-
-
 def runs_of_rows(chosen: np.ndarray, sizes: np.ndarray, n_rows: int) -> list[np.ndarray]:
-    """Split chosen bags into runs of about so many instances."""
+    """Split chosen bags into runs of about `n_rows` instances."""
     ends = np.cumsum(sizes[chosen])
     # A run ends with the bag that fills it.
     return np.split(chosen, np.flatnonzero(np.diff(ends // n_rows)) + 1)

@@ -1,9 +1,9 @@
-"""Several models as one: a weighted product of their probabilities, as held-out bags prefer it.
+"""Several models as one: a weighted product of their probabilities.
 
-The logarithms of the probabilities that models give to the classes of an instance are added up,
-each times the weight of its model, and normalised. The weights maximise the likelihood of the label
-sets of bags that the models have not seen. Their sum is not fixed: if it is below one, the models
-together were too sure, and are made less so. So one set of numbers says whom to trust, and how far.
+The log-probabilities of the models are added up, each times the weight of its model, and
+normalised. The weights maximise the likelihood of the label sets of held-out bags. Their sum is not
+fixed: if it is below one, the models together were overconfident. So the weights say both which
+models to trust, and how far.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-#: How much the held-out bags must prefer unequal weights: what it costs in log-likelihood, times
-#: the sum of the squares by which weights differ from their mean, relative to that mean. A few bags
-#: cannot tell a model that is good from one that knows label sets by heart.
+#: Penalty of unequal weights, in log-likelihood: a factor of the sum of their squared differences
+#: from the mean, relative to the mean. A few held-out bags cannot distinguish a good model from one
+#: that has memorised label sets.
 EQUALITY = 5.0
-# Weights are at least that, so that their mean is never zero.
+# Lower bound of weights, so that their mean is never zero.
 SMALLEST = 1e-3
-# What is added up has to stay in the range of inference.
+# Lower bound of log-probabilities, so that sums stay in the range of inference.
 LOWEST = -1e6
 
 #: From log-probabilities of the classes of all instances to log-likelihoods of the label sets of
@@ -50,24 +50,7 @@ def best_weights(
     bag_weight: np.ndarray,
     floor: float,
 ) -> NDArray[np.float64]:
-    """Find the weights of models by which held-out label sets are likeliest.
-
-    Parameters
-    ----------
-    log_proba : sequence of ndarray of shape (n_instances, n_columns)
-        What each model says of instances of bags that it has not seen.
-    infer : callable
-        See `Inference`.
-    bag_of_row : ndarray of int of shape (n_instances,)
-    bag_weight : ndarray of shape (n_bags,)
-    floor : float
-        The least log-likelihood that a bag counts with, so that no single one decides.
-
-    Returns
-    -------
-    ndarray of shape (n_models,)
-        Positive. Equal ones are preferred a little; see `EQUALITY`.
-    """
+    """Find the weights of models that make held-out label sets most likely."""
     n_models = len(log_proba)
     equal = np.full(n_models, 1.0 / n_models)
     bounded = [np.maximum(each, LOWEST) for each in log_proba]

@@ -17,8 +17,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from .statistics import Moments
-
 Scaling: TypeAlias = Literal["standard", "minmax"] | None
 SCALINGS: tuple[Scaling, ...] = ("standard", "minmax", None)
 # A shift of r standard deviations that goes into the intercept costs log2(r) bits of each logit: up
@@ -27,15 +25,35 @@ TOLERABLE_SHIFT = 8.0
 
 
 @dataclass(frozen=True)
-class Scale:
-    """A linear map between scaled and original features.
+class Moments:
+    """Mean and spread of features over some instances, always in float64."""
 
-    Attributes
-    ----------
-    shift, scale : ndarrays of shape (n_features,)
-    centre : ndarray of shape (n_features,) or None
-        In the type of the features.
-    """
+    #: Total weight of the instances.
+    weight: float
+    mean: np.ndarray
+    #: Weighted sum of the squared differences from the mean.
+    squares: np.ndarray
+    #: The smallest and the largest value.
+    low: np.ndarray
+    high: np.ndarray
+
+    def __add__(self, other: "Moments") -> "Moments":
+        # Chan's rule: sums of raw squares would cancel if the mean is far from zero.
+        weight = self.weight + other.weight
+        share = other.weight / weight if weight > 0 else 0.0
+        difference = other.mean - self.mean
+        return Moments(
+            weight,
+            self.mean + share * difference,
+            self.squares + other.squares + share * self.weight * difference**2,
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+        )
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A linear map between scaled and original features; `centre` is in the type of these."""
 
     shift: np.ndarray
     scale: np.ndarray
@@ -43,35 +61,12 @@ class Scale:
 
     @classmethod
     def none(cls, n_features: int) -> "Scale":
-        """Return the scale that leaves features as they are.
-
-        Parameters
-        ----------
-        n_features : int
-
-        Returns
-        -------
-        Scale
-        """
+        """Return the scale that leaves features as they are."""
         return cls(np.zeros(n_features), np.ones(n_features))
 
     @classmethod
     def learn(cls, scaling: Scaling, moments: Moments, dtype: np.dtype, is_sparse: bool) -> "Scale":
-        """Learn shift and scale from the moments of the training instances.
-
-        Parameters
-        ----------
-        scaling : {"standard", "minmax"}
-        moments : Moments
-        dtype : numpy.dtype
-            Of the features.
-        is_sparse : bool
-            Sparse features are not shifted, so that they stay sparse.
-
-        Returns
-        -------
-        Scale
-        """
+        """Learn shift and scale from the moments of the training instances."""
         if scaling == "minmax":
             shift, scale = moments.low, moments.high - moments.low
         else:
@@ -92,62 +87,20 @@ class Scale:
         return self.shift if self.centre is None else self.shift - self.centre
 
     def part_weights(self, W: np.ndarray) -> np.ndarray:
-        """Convert weights for scaled features to weights for the features of parts.
-
-        Parameters
-        ----------
-        W : ndarray of shape (n_classes, n_features + 1)
-
-        Returns
-        -------
-        ndarray of shape (n_classes, n_features + 1)
-        """
+        """Convert weights for scaled features to weights for the features of parts."""
         coef = W[:, :-1] / self.scale
         return np.column_stack([coef, W[:, -1] - coef @ self.remaining_shift])
 
     def scaled_gradient(self, gradient: np.ndarray) -> np.ndarray:
-        """Convert a gradient for the weights of parts to one for `W`, in place.
-
-        Parameters
-        ----------
-        gradient : ndarray of shape (n_classes, n_features + 1)
-
-        Returns
-        -------
-        ndarray of shape (n_classes, n_features + 1)
-        """
+        """Convert a gradient for the weights of parts to one for `W`, in place."""
         gradient[:, :-1] -= np.outer(gradient[:, -1], self.remaining_shift)
         gradient[:, :-1] /= self.scale
         return gradient
 
     def coefficients(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return coefficients and intercepts for the original features.
-
-        Parameters
-        ----------
-        W : ndarray of shape (n_classes, n_features + 1)
-
-        Returns
-        -------
-        coef : ndarray of shape (n_classes, n_features)
-        intercept : ndarray of shape (n_classes,)
-        """
+        """Return coefficients and intercepts for the original features."""
         coef = W[:, :-1] / self.scale
         return coef, W[:, -1] - coef @ self.shift
-
-    def weights(self, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
-        """Return the weights of scaled features that have these coefficients.
-
-        Parameters
-        ----------
-        coef : ndarray of shape (n_classes, n_features)
-        intercept : ndarray of shape (n_classes,)
-
-        Returns
-        -------
-        ndarray of shape (n_classes, n_features + 1)
-        """
-        return np.column_stack([coef * self.scale, intercept + coef @ self.shift])
 
 
 def feature_moments(X: Any, weight: np.ndarray | None) -> Moments:
@@ -156,7 +109,7 @@ def feature_moments(X: Any, weight: np.ndarray | None) -> Moments:
         X, weight = X[weight > 0], weight[weight > 0]
     total = float(X.shape[0] if weight is None else weight.sum())
     of_rows = sparse_moments if sparse.issparse(X) else dense_moments
-    # `Training` checks the learnt scale for overflows.
+    # `learnt_scale` checks for overflows.
     with np.errstate(over="ignore", invalid="ignore"):
         return Moments(total, *of_rows(X, weight, total))
 

@@ -19,6 +19,7 @@ import json
 import os
 import platform
 import stat
+from inspect import getattr_static
 from typing import Any
 
 import numpy as np
@@ -39,12 +40,11 @@ from .kinds import (
     OutOfRangeError,
     described_type,
     is_json,
+    is_number,
 )
 
-# The number increases when older releases cannot read the files of this one. Files of released
-# formats stay readable: `tests/keep_models.py` keeps some of each. Format 1 was never released.
-FORMAT = 2
-OLDEST_FORMAT = 2
+# The number increases whenever files change; only files of this format are read.
+FORMAT = 3
 # The longest table: enough for the names of half a million features.
 LONGEST_TABLE = 2**25
 # What every header has, and the type of each.
@@ -52,17 +52,8 @@ HEADER = {
     "format": int, "kind": str, "versions": dict, "features": dict, "classes": list | None,
     "steps": list, "training": dict, "notes": list, "info": dict, "model": dict,
 }  # fmt: skip
-# The roles of columns, and how settings were chosen, are readable in the header under these names.
-IN_HEADER = {"roles_": "roles", "tuning_": "tuning"}
-# How files of other formats begin, to say what a file is instead of a model.
-BEGINNINGS = {
-    b"PK": "a ZIP archive", b"\x1f\x8b": "a gzip archive", b"\x93NUMPY": "a NumPy array",
-    b"\x89HDF": "an HDF5 file", b"PAR1": "a Parquet file", b"ARROW1": "an Arrow file",
-    b"MATLAB": "a MATLAB file", b"\x80\x02": "a pickle", b"\x80\x03": "a pickle",
-    b"\x80\x04": "a pickle", b"\x80\x05": "a pickle", b"x\x01": "zlib data",
-    b"x^": "zlib data", b"x\x9c": "zlib data", b"x\xda": "zlib data", b"BZh": "a bzip2 archive",
-    b"\xfd7zXZ": "an xz archive",
-}  # fmt: skip
+# Roles of columns, and how instances were extracted and settings chosen, stand in the header.
+IN_HEADER = {"roles_": "roles", "extraction_": "extraction", "tuning_": "tuning"}
 GIVE_A_MODEL = "Give a file that model.save(path) wrote."
 SAVE_AGAIN = "Save the model again, or get a new copy of the file."
 
@@ -102,35 +93,36 @@ def save(model: Any, path: str | os.PathLike[str], info: dict[str, Any] | None =
             f"The model cannot be saved: {error}. Scale the features down, and fit again."
         ) from None
     last = steps_of(model)[-1][1]
-    header = {
-        "format": FORMAT,
-        "kind": type(model).__name__,
-        "versions": {
-            "unbag": __version__,
-            "scikit-learn": sklearn.__version__,
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
-            "python": platform.python_version(),
-        },
-        "features": {
+    header = header_of(
+        type(model).__name__,
+        tree,
+        features={
             "count": first_learnt(model, "n_features_in_"),
             "names": _readable(first_learnt(model, "feature_names_in_")),
         },
-        "classes": _readable(getattr(last, "classes_", None)),
-        "steps": [
+        classes=_readable(getattr(last, "classes_", None)),
+        steps=[
             {"name": name, "class": type(part).__name__, "parameters": _parameters(part)}
             for name, part in steps_of(model)
         ],
-        "training": {
-            name: _readable(value)
-            for name, value in _attributes(last).items()
-            if _is_statistic(name, value)
-        },
-        "notes": encoder.notes,
-        "info": _checked_info(known) | _checked_info({} if info is None else info),
-        "model": tree,
-    }
+        training=_statistics(last),
+        notes=encoder.notes,
+        info=_checked_info(known) | _checked_info({} if info is None else info),
+    )
     write(path, header, encoder.arrays)
+
+
+def header_of(kind: str, tree: Any, **known: Any) -> dict[str, Any]:
+    """Return the header of a file that holds a value, as JSON, with what is known of it."""
+    versions = {
+        "unbag": __version__,
+        "scikit-learn": sklearn.__version__,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "python": platform.python_version(),
+    }
+    empty = {"features": {}, "classes": None, "steps": [], "training": {}, "notes": [], "info": {}}
+    return {"format": FORMAT, "kind": kind, "versions": versions, **empty, **known, "model": tree}
 
 
 def write(
@@ -244,7 +236,7 @@ def _checked_table(path):
         start = file.read(9)
         length = int.from_bytes(start[:8], "little")
         if start[8:] != b"{" or not 2 <= length <= LONGEST_TABLE:
-            raise ModelFileError(f"{path} is not a model file{_looks_like(start)}. {GIVE_A_MODEL}")
+            raise ModelFileError(f"{path} is not a model file. {GIVE_A_MODEL}")
         if size < 8 + length:
             raise _damaged(path, f"it ends within its header, after {size:,} bytes")
         table = _parsed(b"{" + file.read(length - 1), path)
@@ -271,31 +263,20 @@ def _checked_header(header, path):
     written = header.get("format")
     if type(written) is not int or written < 1:
         raise _damaged(path, "its header does not say which version of the format it is")
-    if not OLDEST_FORMAT <= written <= FORMAT:
-        raise _other_format(path, header)
+    if written != FORMAT:
+        versions = header.get("versions")
+        release = versions.get("unbag") if isinstance(versions, dict) else "of an unknown version"
+        raise ModelFileError(
+            f"{path} was written by unbag {one_line(release, 40)} in format "
+            f"{one_line(written, 20)}, but this unbag reads format {FORMAT} only: load it with "
+            "that release, or fit the model again."
+        )
     for key, kind in HEADER.items():
         if key not in header:
             raise _damaged(path, f"its header has no {key!r}")
         if not isinstance(header[key], kind):
             raise _damaged(path, f"{key!r} in its header is {type(header[key]).__name__}")
     return header
-
-
-def _other_format(path, header):
-    """Return the error that names the release which can read a file."""
-    versions = header.get("versions")
-    release = versions.get("unbag") if isinstance(versions, dict) else None
-    writer = "an unknown release of unbag" if release is None else f"unbag {one_line(release, 40)}"
-    written = f"{path} was written by {writer} in format {one_line(header['format'], 20)}"
-    if header["format"] > FORMAT:
-        return ModelFileError(
-            f"{written}, which is newer than this unbag can read ({FORMAT}): update unbag to that "
-            "release or a later one."
-        )
-    return ModelFileError(
-        f"{written}, which this unbag no longer reads ({OLDEST_FORMAT} is the oldest): load it "
-        "with that release, or fit the model again."
-    )
 
 
 def _parsed(text, path):
@@ -310,13 +291,6 @@ def _parsed(text, path):
 
 def _damaged(path, what):
     return ModelFileError(f"{path} is damaged, or was edited: {one_line(what, 300)}. {SAVE_AGAIN}")
-
-
-def _looks_like(start):
-    if not start:
-        return ": it is empty"
-    kinds = (kind for beginning, kind in BEGINNINGS.items() if start.startswith(beginning))
-    return next((f": it looks like {kind}" for kind in kinds), "")
 
 
 def _bytes(array):
@@ -353,11 +327,21 @@ def _attributes(part):
     return vars(part) if isinstance(part, BaseEstimator) else {}
 
 
-def _is_statistic(name, value):
-    """Return whether a learnt attribute describes the fit: a number, or the history."""
-    is_number = isinstance(value, bool | int | float | np.bool_ | np.number)
-    is_learnt = name.endswith("_") and name not in ("n_features_in_", "single_label_")
-    return name == "history_" or (is_number and is_learnt and not name.startswith("_"))
+def _statistics(part):
+    """Return what describes the fit of a step, as JSON: numbers that it has, and the history."""
+    kind = type(part)
+    properties = [name for name in dir(kind) if isinstance(getattr_static(kind, name), property)]
+    found = {
+        name: getattr(part, name)
+        for name in (*_attributes(part), *properties)
+        if name.endswith("_") and not name.startswith("_")
+        if name not in ("n_features_in_", "single_label_")
+    }
+    return {
+        name: _readable(value)
+        for name, value in found.items()
+        if name == "history_" or is_number(value)
+    }
 
 
 def _parameters(part):

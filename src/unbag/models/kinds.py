@@ -1,4 +1,4 @@
-"""What a model file may contain: a table of the kinds of values, and how they are written and read.
+"""The kinds of values that a model file may contain, and how they are written and read.
 
 None, bool, int, finite float, str and lists of such are JSON as they are. Any other value is an
 object whose ``"is"`` names its kind, a row of ``KINDS``:
@@ -11,7 +11,7 @@ array of numbers or bool     ``{"is": "array", "name": ..., "order": "C" or "F"}
 array of str                 ``{"is": "strings", "width": ..., "shape", "items"}``
 array of objects             ``{"is": "objects", "shape": ..., "items": [...]}``
 CSR matrix                   ``{"is": "csr_matrix", "shape", "data", ...}``
-record: Bags, Scale, Stream  ``{"is": "Scale", "shift": ..., "scale": ..., ...}``
+record: Bags, Scale, ...     ``{"is": "Scale", "shift": ..., "scale": ..., ...}``
 part: model or transformer   ``{"is": "SIM", "params": {...}, "state": {...}}``
 module of torch              ``{"is": "module", "type": ..., "state": {...}}``
 ============================ =======================================================
@@ -22,8 +22,8 @@ and private attributes have other names here, so that they can be renamed. A new
 more row. It needs nothing else if what it learns is public, finite and of these kinds.
 
 `Encoder` writes values, `Decoder` reads them. Nothing is imported by a name from a file, and no
-class is created that is not listed here. Of a module of torch, which people write themselves, the
-file holds the arrays of its ``state_dict``; whoever loads it gives a module to put them into.
+class is created that is not listed here. People write modules of torch themselves, so the file
+holds only the arrays of their ``state_dict``; whoever loads it gives a module to put them into.
 """
 
 import copy
@@ -41,11 +41,8 @@ from unbag._messages import one_line
 from unbag._scikit_learn import BaseEstimator
 from unbag.bags import Bags
 
-# Parameters that do not affect a fitted model and must not come from a file: callbacks, and a
-# folder of pickles.
-DROPPED = {"callback", "memory"}
-# Parameters added since the first format, with the value that keeps the predictions of old files.
-BEFORE = {"threshold": "union"}
+# Parameters that do not affect a fitted model and must not come from a file: a folder of pickles.
+DROPPED = {"memory"}
 ARRAYS = (np.ndarray, np.memmap)
 # In an array of strings, each takes the width of the longest.
 LARGEST_STRINGS = 2**28
@@ -116,6 +113,58 @@ NO_NAN = Range(-math.inf, math.inf, "a number")
 UNCHECKED = None
 
 
+class Field(NamedTuple):
+    """The values that a learnt attribute, or a field of a record, may have."""
+
+    description: str
+    is_valid: Callable[[Any], bool]
+    numbers: Range | None = UNCHECKED
+
+    def check(self, value: Any, name: str) -> None:
+        """Raise an error if a value called `name` is not valid, or has numbers out of range."""
+        if not self.is_valid(value):
+            raise ModelFileError(f"{name} must be {self.description}, but is {value!r}")
+        if self.numbers is not None:
+            self.numbers.check(value, name)
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a single number, or a truth value."""
+    return isinstance(value, bool | int | float | np.number | np.bool_)
+
+
+FLAG = Field("true or false", lambda value: isinstance(value, bool | np.bool_))
+
+
+def number(allowed: Range) -> Field:
+    """Require a number."""
+    return Field("a number", is_number, allowed)
+
+
+def array(allowed: Range) -> Field:
+    """Require an array of floating-point numbers."""
+    return Field(
+        "an array of numbers",
+        lambda value: isinstance(value, np.ndarray) and value.dtype.kind == "f",
+        allowed,
+    )
+
+
+def record(name: str) -> Field:
+    """Require a record of some kind."""
+    return Field(f"a record {name}", lambda value: type(value).__name__ == name)
+
+
+def word(*words: str) -> Field:
+    """Require one of some words."""
+    return Field(f"one of {words}", lambda value: isinstance(value, str) and value in words)
+
+
+def or_none(field: Field) -> Field:
+    """Allow None in place of a value."""
+    return field._replace(is_valid=lambda value: value is None or field.is_valid(value))
+
+
 class Kind:
     """A kind of value, named by ``"is"`` in the JSON, and how it is written and read.
 
@@ -165,7 +214,7 @@ class _Scalar(Kind):
     def encode(self, value, place, encoder):
         dtype = "str" if type(value) is np.str_ else value.dtype.name
         if dtype != "str" and dtype not in DTYPES:
-            raise _unfit(place, f"is of the type {value.dtype}")
+            raise _unfit(place, f"has the type {value.dtype}")
         return {"dtype": dtype, "value": encoder.encode(value.item(), place)}
 
     def decode(self, decoder, dtype, value):
@@ -254,7 +303,7 @@ class _Listed(Kind):
 
 
 class _Record(_Listed):
-    """Objects with fixed fields."""
+    """Objects with fixed fields, which are also the arguments of their class."""
 
     def encode(self, value, place, encoder):
         fields = {name: self.check(name, getattr(value, name)) for name in self.ranges}
@@ -263,20 +312,21 @@ class _Record(_Listed):
     def decode(self, decoder, **fields):
         if fields.keys() != self.ranges.keys():
             raise ModelFileError(f"{self.name} has {sorted(self.ranges)}, not {sorted(fields)}")
-        record = object.__new__(self.listed_class)
-        for name, field in fields.items():
-            vars(record)[name] = self.check(name, decoder.decode(field))
-        return record
+        return self.made({name: self.check(name, decoder.decode(fields[name])) for name in fields})
+
+    def made(self, fields):
+        """Create an object from its fields."""
+        return self.listed_class(**fields)
 
 
 class _Bags(_Record):
-    def decode(self, decoder, **fields):
-        read = super().decode(decoder, **fields)
-        bags = Bags(read.X, read.offsets, None, read.instance_labels, read.feature_names)
+    def made(self, fields):
         # A selection may contain a bag twice, so ids may repeat.
-        if not isinstance(read.ids, np.ndarray) or read.ids.shape != (len(bags),):
+        ids = fields.pop("ids")
+        bags = Bags(**fields)
+        if not isinstance(ids, np.ndarray) or ids.shape != (len(bags),):
             raise ModelFileError("the number of ids is not the number of bags")
-        bags.ids = read.ids
+        bags.ids = ids
         return bags
 
 
@@ -304,10 +354,10 @@ class _Part(_Listed):
         }
 
     def decode(self, decoder, params, state):
-        if unknown := sorted(params.keys() - (known := signature(self.listed_class).parameters)):
+        if unknown := sorted(params.keys() - signature(self.listed_class).parameters):
             raise ModelFileError(f"{self.name} has no parameter {unknown[0]!r}")
         kept = {name: decoder.decode(params[name]) for name in params if name not in DROPPED}
-        part = self.listed_class(**{name: BEFORE[name] for name in BEFORE if name in known} | kept)
+        part = self.listed_class(**kept)
         for name, value in state.items():
             if name not in self.private and not is_public_learnt(type(part), name):
                 raise ModelFileError(f"{self.name} has no learnt attribute {name!r}")
@@ -316,7 +366,7 @@ class _Part(_Listed):
 
 
 class _WithEncoder(_Part):
-    """Models whose parameter `encoder` is a module, of which the file holds what was learnt.
+    """Models whose parameter `encoder` is a module; the file holds what it has learnt.
 
     When such a model is loaded, its parameter is the module that was given.
     """
@@ -373,7 +423,7 @@ class _Module(Kind):
             module.load_state_dict(tensors)
         except RuntimeError as error:
             raise ModuleError(
-                f"the encoder that was given is not like that of the model, which is of the class "
+                f"the encoder that was given is not like the model's, an object of the class "
                 f"{one_line(type, 100)}: {one_line(error, 300)}"
             ) from None
         return module.eval()
@@ -388,12 +438,11 @@ def is_module(value: object) -> bool:
 _MEDOIDS = {"scaler": "_scaler", "medoids": "_medoids"}
 _OUTPUT = {"output_config": "_sklearn_output_config"}
 _CLASSIFIER: dict[str, Any] = {"module": "unbag.estimators", "classes_": UNCHECKED,
-                               "class_counts_": NOT_NEGATIVE}  # fmt: skip
-_LEARNER: dict[str, Any] = {**_CLASSIFIER, "history_": UNCHECKED, "log_likelihood_": UNCHECKED,
-                            "missed_": SHARE, "false_": SHARE, "threshold_": SHARE,
-                            "background_cost_": NOT_NEGATIVE,
-                            "annotation_temperature_": POSITIVE,
-                            "background_share_": SHARE}  # fmt: skip
+                               "class_counts_": NOT_NEGATIVE,
+                               "conditioner_": record("Conditioner"),
+                               "decision_": record("Decision"),
+                               "progress_": record("Progress")}  # fmt: skip
+_PAPER: dict[str, Any] = _CLASSIFIER | {"module": "unbag.paper"}
 _SCALER: dict[str, Any] = {"module": "sklearn.preprocessing", "private": _OUTPUT}
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (
@@ -408,25 +457,45 @@ KINDS: dict[str, Kind] = {kind.name: kind for kind in (
     _Sparse("csr_array", lambda value: type(value) is sparse.csr_array),
     _Bags("Bags", "unbag.bags", X=FINITE, offsets=FINITE, ids=UNCHECKED,
           instance_labels=UNCHECKED, feature_names=UNCHECKED),
-    _Record("Scale", "unbag.fitting", shift=FINITE, scale=POSITIVE, centre=FINITE),
-    _Record("Stream", "unbag.fitting", scale=UNCHECKED, weights=FINITE, squares=NOT_NEGATIVE,
-            n_bags=NOT_NEGATIVE, history=UNCHECKED),
+    _Record("Scale", "unbag.fitting.scaling", shift=array(FINITE), scale=array(POSITIVE),
+            centre=or_none(array(FINITE))),
+    _Record("Rates", "unbag.union.rates", missed_rate=array(SHARE), false_rate=array(SHARE)),
+    _Record("Conditioner", "unbag.union.conditioner", background=FLAG,
+            background_cost=number(NOT_NEGATIVE), missed_rate=or_none(array(SHARE)),
+            false_rate=or_none(array(SHARE)), temperature=number(POSITIVE),
+            on_intractable=word("raise", "relax")),
+    _Record("Presence", "unbag.fitting.calibration", shift=number(FINITE), slope=number(POSITIVE)),
+    _Record("Decision", "unbag.fitting", kind=word("none", "background", "missed"),
+            alpha=or_none(number(NOT_NEGATIVE)), background_cost=number(NOT_NEGATIVE),
+            rates=or_none(record("Rates")), temperature_new=number(POSITIVE),
+            temperature_given=number(POSITIVE), presence=record("Presence"),
+            held_out=Field("a dict of numbers", lambda value: (
+                isinstance(value, dict) and all(map(is_number, value.values()))))),
+    _Record("Progress", "unbag.fitting", weights=array(FINITE), scale=record("Scale"),
+            decision=record("Decision"), rates=or_none(record("Rates")),
+            history=Field("a tuple of numbers", lambda value: (
+                isinstance(value, tuple) and all(map(is_number, value)))),
+            relaxed=Field("a dict", lambda value: isinstance(value, dict)),
+            ended=or_none(word("converged", "stopped", "max_iter", "interrupted"))),
     _Part("BagPipeline", "unbag.pipeline"),
     _Part("BagContext", "unbag.preprocessing", private=_OUTPUT),
     _Part("OnInstances", "unbag.preprocessing", private=_OUTPUT),
     _Part("RBFDictionary", "unbag.preprocessing", _OUTPUT, delta_=POSITIVE, dictionary_=COORDINATE),
     _Part("DummyBags", **_CLASSIFIER, frequency_=SHARE),
     _Part("DummyInstances", **_CLASSIFIER, frequency_=SHARE),
-    _Part("LSBCMM", **_CLASSIFIER, component_proba_=DISTRIBUTION, history_=UNCHECKED,
+    _Part("LSBCMM", **_PAPER, component_proba_=DISTRIBUTION, history_=UNCHECKED,
           lower_bound_=UNCHECKED),
-    _Part("MIMLFast", **_CLASSIFIER),
-    _Part("MIMLNN", **_CLASSIFIER, private=_MEDOIDS),
-    _Part("MIMLSVM", **_CLASSIFIER, gamma=NOT_NEGATIVE, training_distances=NOT_NEGATIVE,
+    _Part("MLR", **_PAPER, history_=UNCHECKED, log_likelihood_=UNCHECKED),
+    _Part("MIMLFast", **_PAPER),
+    _Part("MIMLNN", **_PAPER, private=_MEDOIDS),
+    _Part("MIMLSVM", **_PAPER, gamma=NOT_NEGATIVE, training_distances=NOT_NEGATIVE,
           private={**_MEDOIDS, "gamma": "_gamma", "training_distances": "_training_distances"}),
-    _Part("ORLogisticRegression", **_LEARNER, private={"stream": "_stream"}),
-    _WithEncoder("ORNetwork", **_LEARNER | {"module": "unbag.torch"}, scale_=UNCHECKED),
+    _Part("ORLogisticRegression", **_CLASSIFIER),
+    _WithEncoder("ORNetwork", **_CLASSIFIER | {"module": "unbag.torch"}, scale_=record("Scale"),
+                 history_=UNCHECKED, log_likelihood_=UNCHECKED),
     _Module("module", is_module),
-    _Part("SIM", **_CLASSIFIER, objective_=UNCHECKED),
+    _Part("SLR", **_PAPER, history_=UNCHECKED, log_likelihood_=UNCHECKED),
+    _Part("SIM", **_PAPER, objective_=UNCHECKED),
     _Part("SupervisedLogisticRegression", **_CLASSIFIER, log_likelihood_=UNCHECKED),
     _Part("FunctionTransformer", **_SCALER),
     _Part("MaxAbsScaler", **_SCALER, scale_=POSITIVE, max_abs_=NOT_NEGATIVE),
@@ -545,12 +614,7 @@ def _check_features(part):
 
 
 def is_public_learnt(listed_class: type, name: str) -> bool:
-    """Return whether a name can be that of a public learnt attribute of a class.
-
-    >>> from sklearn.decomposition import PCA
-    >>> [is_public_learnt(PCA, name) for name in ("mean_", "_mean_", "__class__", "fit")]
-    [True, False, False, False]
-    """
+    """Return whether a name can be that of a public learnt attribute of a class."""
     hides_code = hasattr(getattr_static(listed_class, name, None), "__get__")
     is_public = name.isidentifier() and name.endswith("_") and not name.startswith("_")
     return is_public and not hides_code
@@ -583,19 +647,10 @@ def described_type(value: object) -> str:
 # Compiled code does not check shapes and indices, so those from a file are checked here.
 
 
-def is_sound_csr(shape: Sequence[int], data: Any, indices: Any, indptr: Any) -> bool:
-    """Return whether the arrays of a CSR matrix fit its shape, and all indices are valid.
-
-    Examples
-    --------
-    >>> indptr = np.array([0, 1])
-    >>> is_sound_csr([1, 2], np.ones(1), np.array([1]), indptr)
-    True
-    >>> is_sound_csr([1, 2], np.ones(1), np.array([2]), indptr)
-    False
-    """
+def checked_csr(shape: Sequence[int], data: Any, indices: Any, indptr: Any) -> tuple[Any, ...]:
+    """Return the arrays of a CSR matrix if they fit its shape, and all indices are valid."""
     parts = (data, indices, indptr)
-    return bool(
+    if not (
         len(shape) == 2
         and all(type(n) is int and n >= 0 for n in shape)
         and all(isinstance(part, np.ndarray) and part.ndim == 1 for part in parts)
@@ -608,14 +663,9 @@ def is_sound_csr(shape: Sequence[int], data: Any, indices: Any, indptr: Any) -> 
         and (indptr[1:] >= indptr[:-1]).all()
         and indptr[-1] == indices.size == data.size
         and (not indices.size or 0 <= indices.min() <= indices.max() < shape[1])
-    )
-
-
-def checked_csr(shape: Sequence[int], data: Any, indices: Any, indptr: Any) -> tuple[Any, ...]:
-    """Return the arrays of a CSR matrix if they are valid (`is_sound_csr`); otherwise raise."""
-    if not is_sound_csr(shape, data, indices, indptr):
+    ):
         raise ValueError(f"a sparse matrix of the shape {shape} has indices outside its shape")
-    return data, indices, indptr
+    return parts
 
 
 def checked_shape(shape: Sequence[int], size: int) -> Sequence[int]:

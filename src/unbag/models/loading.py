@@ -10,6 +10,7 @@ from unbag._messages import one_line
 from unbag._scikit_learn import BaseEstimator
 from unbag.bags import Bags, first_nonfinite
 from unbag.labels import LabelSets
+from unbag.union.conditioner import Conditioner
 from unbag.union.rates import RANGE, is_rate
 
 from . import container
@@ -17,6 +18,7 @@ from .container import IN_HEADER, first_learnt
 from .kinds import Decoder, ModelFileError, ModuleError, is_module
 
 if TYPE_CHECKING:
+    from unbag.fitting import Progress
     from unbag.frames import BagModel
 
 # Models with more features are not tested, as one instance would be too large.
@@ -51,7 +53,7 @@ def load(path: str | os.PathLike[str], *, encoder: Any = None) -> "BagModel":
     unbag.models.ModelFileError
         If the file is not a model, is damaged, contains numbers that no model can have, or has a
         format that this release cannot read; and if its model needs an encoder, and none that fits
-        is given. Files contain no code, so none is run.
+        is given. Files contain no code, so nothing is run.
 
     Examples
     --------
@@ -66,38 +68,15 @@ def load(path: str | os.PathLike[str], *, encoder: Any = None) -> "BagModel":
     >>> again.predict_instances([[[0.5], [8.5]]]).tolist()
     ['a', 'b']
     """
-    return load_with_header(path, encoder=encoder)[0]
-
-
-def load_with_header(
-    path: str | os.PathLike[str], *, encoder: Any = None
-) -> tuple["BagModel", dict[str, Any]]:
-    """Read a model as `load` does, and the header of its file.
-
-    Parameters
-    ----------
-    path : str or path-like
-    encoder : torch.nn.Module, optional
-        See `load`.
-
-    Returns
-    -------
-    model : estimator
-    header : dict
-        As returned by `unbag.models.read_header`, but without the arrays.
-    """
     if encoder is not None and not is_module(encoder):
         raise TypeError(
             f"encoder must be a torch.nn.Module, such as MyEncoder(); got {encoder!r:.80}."
         )
     header, arrays = container.read(path)
-    decoder = Decoder(arrays, encoder)
     try:
-        model = decoder.decode(header["model"])
-        if not isinstance(model, BaseEstimator) or type(model).__name__ != header["kind"]:
-            raise ModelFileError("its header names another kind of model than it contains")
-        if unused := sorted(arrays.keys() - {name for name, _ in decoder.used}):
-            raise ModelFileError(f"the array {unused[0]!r} is not used by the model")
+        model = decoded(header, arrays, encoder)
+        if not isinstance(model, BaseEstimator):
+            raise ModelFileError("it holds no model")
         if encoder is not None and first_learnt(model, "encoder_") is None:
             raise ModuleError("its model has no encoder: leave out the argument encoder")
         _try_out(model)
@@ -111,7 +90,6 @@ def load_with_header(
             raise _other_module(path, why) from None
         why = f"its values do not fit together ({type(error).__name__}: {error})"
         raise _unsound(path, header, why) from None
-    del header["model"]
     for name, said in IN_HEADER.items():
         if isinstance(found := header["info"].get(said), dict):
             setattr(model, name, found)
@@ -119,16 +97,29 @@ def load_with_header(
         _check_info(model)
     except (ValueError, TypeError, AttributeError) as error:
         raise _unsound(path, header, f"what it says of its table is wrong ({error})") from None
-    return cast("BagModel", model), header
+    return cast("BagModel", model)
+
+
+def decoded(header: dict[str, Any], arrays: dict[str, np.ndarray], encoder: Any = None) -> Any:
+    """Return what a file holds, as its header and its arrays describe it."""
+    decoder = Decoder(arrays, encoder)
+    found = decoder.decode(header["model"])
+    if type(found).__name__ != header["kind"]:
+        raise ModelFileError("its header names another kind than it contains")
+    if unused := sorted(arrays.keys() - {name for name, _ in decoder.used}):
+        raise ModelFileError(f"the array {unused[0]!r} is not used")
+    return found
 
 
 def _check_info(model):
     """Raise an error unless roles and tuning, which stand in the header, have the right form."""
-    # They bring pyarrow, which other models need not load.
-    if hasattr(model, "roles_"):
-        from unbag.frames import remembered_roles
+    # Those of the last step of a pipeline do not stand in the header, but count there.
+    for part in (model, getattr(model, "model", model)):
+        if hasattr(part, "roles_"):
+            # It brings pyarrow, which other models need not load.
+            from unbag.frames import remembered_roles
 
-        remembered_roles(model)
+            remembered_roles(part)
     tuning = getattr(model, "tuning_", {})
     for name, kind in (("chosen", dict), ("tried", list)):
         if name in tuning and not isinstance(tuning[name], kind):
@@ -166,8 +157,11 @@ def _try_out(model):
         model.predict(bags)
         if hasattr(model, "predict_instances_proba"):
             probabilities = model.predict_instances_proba(bags)
-            _check_scores("predict_instances_proba", probabilities, N_TRIED, n_classes)
+            n_columns = n_classes + bool(getattr(model.model, "has_background_", False))
+            _check_scores("predict_instances_proba", probabilities, N_TRIED, n_columns)
         _check_one_for_each_class(model, n_classes)
+        if (progress := getattr(model.model, "progress_", None)) is not None:
+            check_progress(progress, n_classes)
         # Exact inference would use the same scores, but also compiled code.
         if hasattr(model, "annotate") and not hasattr(model, "log_likelihood"):
             model.annotate(bags, LabelSets(np.eye(1, n_classes), model.classes_))
@@ -181,27 +175,37 @@ def _checked_classes(classes):
 
 
 def _check_one_for_each_class(model, n_classes):
-    """Raise an error unless there is a rate and a number of bags for each class, if there are any.
-
-    Files of version 0.1 have no numbers of bags.
-    """
-    for name in ("missed_", "false_", "class_counts_"):
-        found = first_learnt(model, name)
-        if found is None:
-            continue
-        if np.shape(found) != (n_classes,):
-            raise ModelFileError(f"{name} has shape {np.shape(found)} for {n_classes} classes")
-        if np.asarray(found).dtype.kind not in "iuf":
+    """Raise an error unless rates and numbers of bags, if there are any, are one for each class."""
+    given = getattr(model.model, "conditioner_", Conditioner())
+    rates = {"missed_rate": given.missed_rate, "false_rate": given.false_rate}
+    for name, found in {**rates, "class_counts_": first_learnt(model, "class_counts_")}.items():
+        _check_shape(name, found, (n_classes,))
+        if found is not None and np.asarray(found).dtype.kind not in "iuf":
             raise ModelFileError(f"{name} holds other than numbers")
-        if name != "class_counts_" and not np.all(is_rate(found)):
+        if found is not None and name in rates and not np.all(is_rate(found)):
             raise ModelFileError(f"{name} must be {RANGE}")
 
 
-def _check_scores(method, scores, n_rows, n_classes):
-    shapes = (n_rows, n_classes), (n_rows, n_classes + 1), (n_rows,)
-    if scores.shape not in shapes:
+def check_progress(progress: "Progress", n_classes: int) -> None:
+    """Raise an error unless a fit can go on from what the file holds of it."""
+    n_columns = n_classes + bool(progress.decision.background)
+    scale, n_features = progress.scale, progress.scale.shift.size
+    _check_shape("weights", progress.weights, (n_columns, n_features + 1))
+    for found in (scale.shift, scale.scale, scale.centre):
+        _check_shape("the scale of its fit", found, (n_features,))
+    for rate in (*(progress.rates or ()), *(progress.decision.rates or ())):
+        _check_shape("a rate of its fit", rate, (1, n_columns))
+
+
+def _check_shape(name, found, shape):
+    if found is not None and np.shape(found) != shape:
+        raise ModelFileError(f"{name} has shape {np.shape(found)}, not {shape}")
+
+
+def _check_scores(method, scores, n_rows, n_columns):
+    if scores.shape not in ((n_rows, n_columns), (n_rows,)):
         raise ModelFileError(
-            f"{method} gives scores of shape {scores.shape} for {n_classes} classes"
+            f"{method} gives scores of shape {scores.shape}, not {(n_rows, n_columns)}"
         )
     _check_finite(method, scores)
 

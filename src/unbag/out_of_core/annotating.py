@@ -7,10 +7,9 @@ with them.
 
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +19,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from unbag import annotations
 from unbag._files import PARQUET, PathLike, check_format, check_output
-from unbag.annotations import REVIEW_SHARE, Figures, worth_a_look
+from unbag.annotations import REVIEW_SHARE, AnnotateOptions, Figures, worth_a_look
 from unbag.frames import in_classes, roles_for_model
-from unbag.io import Roles
-from unbag.io.annotated import (
+from unbag.tables import Roles
+from unbag.tables.annotated import (
     ANSWERS,
     KNOWN_LABEL,
     REVIEW,
@@ -32,10 +31,10 @@ from unbag.io.annotated import (
     marked_metadata,
     written_columns,
 )
-from unbag.io.formats.arrow import with_shared_categories
-from unbag.io.parquet_set import ParquetSet
-from unbag.io.stored import StoredBags
-from unbag.io.writing import write_tables
+from unbag.tables.formats.arrow import with_new_columns, with_shared_categories
+from unbag.tables.parquet_set import ParquetSet
+from unbag.tables.stored import StoredBags
+from unbag.tables.writing import write_tables
 from unbag.tagging import BACKGROUND_NAME
 
 #: Called with the instances done so far and the total, which counts both passes.
@@ -69,13 +68,8 @@ def annotate(
     untagged: str | None = None,
     roles: Roles | None = None,
     use_labels: bool = True,
-    review_share: float = REVIEW_SHARE,
-    unknown_below: float | None = None,
-    joint: bool = False,
-    background_name: str = BACKGROUND_NAME,
-    level: str | None = None,
-    back_off: float | None = None,
     progress: Report | None = None,
+    **options: Unpack[AnnotateOptions],
 ) -> Annotated:
     """Label every instance of a Parquet set, and write its rows with the annotations.
 
@@ -84,7 +78,7 @@ def annotate(
     model : fitted estimator or BagPipeline
         With ``annotate_proba`` and ``predict_instances_proba``.
     path : str or path
-        A Parquet set, as in `unbag.out_of_core.fit`; or `StoredBags`.
+        A Parquet set, as in `unbag.out_of_core.fit`.
     output : str or path
         A Parquet file; it appears when it is complete.
     bag, labels : str, optional
@@ -97,15 +91,11 @@ def annotate(
         take precedence.
     use_labels : bool, default=True
         Whether to use the labels of bags, if there are any.
-    review_share : float
-        Share of the instances to flag for review.
-    unknown_below : float, optional
-        Instances whose label has a lower probability get no label.
-    joint, background_name, level, back_off
-        As in `unbag.annotations.annotate`.
     progress : callable, optional
         Called as ``progress(done, total)``; each instance counts twice, once when annotated and
         once when written.
+    **options
+        As in `unbag.annotations.annotate`, such as `joint` and `review_share`.
 
     Returns
     -------
@@ -127,19 +117,25 @@ def annotate(
         remedy = ("use_labels", False)
         tagging = stored.roles.tagging
         label_sets = in_classes(label_sets, model.classes_, stored, table.path, remedy, tagging)
-    annotations.check_joint(joint, label_sets)
-    annotations.check_background_name(model, label_sets, background_name)
+    annotations.check_joint(options.get("joint", False), label_sets)
+    name = options.get("background_name", BACKGROUND_NAME)
+    annotations.check_background_name(model, label_sets, name)
     known = written_columns(table, stored.roles)
     columns = answer_names((*ANSWERS, KNOWN_LABEL), table.columns, known)
-    options = {
-        "unknown_below": unknown_below, "joint": joint, "background_name": background_name,
-        "level": level, "back_off": back_off,
-    }  # fmt: skip
-    report = (lambda done: None) if progress is None else (
-        lambda done: progress(done, 2 * stored.n_instances)
-    )  # fmt: skip
-    with scratch(Path(output).resolve().parent) as kept:
-        annotate_blocks(model, stored, label_sets, kept, options, report)
+    # The most uncertain instances are known when all are.
+    review_share, options["review_share"] = options.get("review_share", REVIEW_SHARE), 0.0
+
+    def report(done: int) -> None:
+        if progress is not None:
+            progress(done, 2 * stored.n_instances)
+
+    with tempfile.TemporaryFile(dir=Path(output).resolve().parent, prefix=".unbag-") as file:
+        kept, reader = KeptAnswers(file), stored.reader()
+        for first, last in stored.runs():
+            own = None if label_sets is None else label_sets[first:last]
+            block = stored.bags(first, last, reader)
+            kept.add(annotations.annotate(model, block, own, **options))
+            report(int(stored.offsets[last]))
         review = worth_a_look(kept.entropy, review_share) | kept.review
         chunks = rows_with_answers(stored, kept, review, columns, KNOWN_LABEL in known, report)
         chunks = with_shared_categories(table, chunks)
@@ -173,12 +169,10 @@ class KeptAnswers:
     def add(self, answers: annotations.Annotations) -> None:
         """Keep the annotations of the next bags."""
         given = answers.columns()
-        columns = {}
-        for name in ANSWERS:
-            if name != REVIEW:
-                is_text = given[name].dtype.kind == "O"
-                columns[name] = pa.array(given[name], pa.string() if is_text else None)
-        batch = pa.record_batch(columns)
+        batch = pa.record_batch({
+            name: pa.array(given[name], pa.string() if given[name].dtype.kind == "O" else None)
+            for name in ANSWERS if name != REVIEW
+        })  # fmt: skip
         if self._writer is None:
             self._writer = ipc.new_stream(self._file, batch.schema)
         self._writer.write_batch(batch)
@@ -203,30 +197,6 @@ class KeptAnswers:
         yield from ipc.open_stream(self._file)
 
 
-@contextmanager
-def scratch(folder: Path) -> Iterator[KeptAnswers]:
-    """Open a temporary file for annotations that is always deleted afterwards."""
-    with tempfile.TemporaryFile(dir=folder, prefix=".unbag-") as file:
-        yield KeptAnswers(file)
-
-
-def annotate_blocks(
-    model: Any,
-    stored: StoredBags,
-    labels: Any,
-    kept: KeptAnswers,
-    options: dict[str, Any],
-    report: Callable[[int], object],
-) -> None:
-    """Annotate block after block; the most uncertain instances are known when all are."""
-    reader = stored.reader()
-    for first, last in stored.runs():
-        block = stored.bags(first, last, reader)
-        own = None if labels is None else labels[first:last]
-        kept.add(annotations.annotate(model, block, own, review_share=0.0, **options))
-        report(int(stored.offsets[last]))
-
-
 def rows_with_answers(
     stored: StoredBags,
     kept: KeptAnswers,
@@ -243,11 +213,11 @@ def rows_with_answers(
     answers = InstanceRows(kept.read())
     for first, batch in table.batches(table.columns):
         chunk = pa.Table.from_batches([batch])
-        bounds = stored.offsets[first : first + batch.num_rows + 1] if stored.is_wide else None
-        start, stop = (
-            (first, first + batch.num_rows) if bounds is None else bounds[[0, -1]].tolist()
-        )
-        found = answers.take(stop - start)
+        start, stop, bounds = first, first + batch.num_rows, None
+        if stored.is_wide:
+            bounds = stored.offsets[start : stop + 1]
+            start, stop = bounds[[0, -1]].tolist()
+        found, added = answers.take(stop - start), {}
         for name, column in new.items():
             if name == REVIEW:
                 values = pa.array(review[start:stop])
@@ -258,11 +228,8 @@ def rows_with_answers(
             if bounds is not None:
                 offsets = pa.array(bounds - bounds[0], pa.int32())
                 values = pa.ListArray.from_arrays(offsets, values)
-            if column in chunk.column_names:
-                chunk = chunk.set_column(chunk.column_names.index(column), column, values)
-            else:
-                chunk = chunk.append_column(column, values)
-        yield first, chunk.replace_schema_metadata(metadata or None)
+            added[column] = values
+        yield first, with_new_columns(chunk, added).replace_schema_metadata(metadata or None)
         report(stored.n_instances + stop)
 
 

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.groups import Groups
-from unbag.io.answers import STATE_NAMES
 from unbag.labels import LabelSets
+from unbag.tables.answers import STATE_NAMES
 from unbag.tagging import group_name
 
 from .clips import Place
 
-#: A time line in its own units, and the edge above and below what has no frequencies.
+#: Size of a time line in its own units, and the margin above and below.
 WIDE, HIGH, EDGE = 1000, 72, 8
 #: Instances in a time line, and how wide and high each is at least.
 MOST_MARKS, LEAST_MARK = 2000, 3
@@ -23,16 +23,7 @@ MOST_MEMBERS = 3
 
 
 class GroupTag(NamedTuple):
-    """A tag that names several classes.
-
-    Attributes
-    ----------
-    name : str
-        As the table has it, such as ``owl/hawk`` or a genus.
-    columns : tuple of int
-    state : int
-        1 where one of them is present, 0 where none is, -1 where that is unknown.
-    """
+    """A tag that names several classes."""
 
     name: str
     columns: tuple[int, ...]
@@ -53,17 +44,7 @@ def group_tags(
     names: Sequence[str],
     group_names: Mapping[frozenset[str], str] | None = None,
 ) -> list[GroupTag]:
-    """Return the tags of a bag that name several classes.
-
-    Parameters
-    ----------
-    groups : Groups or None
-    b : int
-    names : sequence of str
-        Of the classes.
-    group_names : mapping of frozenset of str to str, optional
-        What the table calls groups, by their classes.
-    """
+    """Return the tags of a bag that name several classes."""
     found = []
     of_bag: list[list[int]] = [] if groups is None else groups[b]
     for columns in of_bag:
@@ -74,13 +55,7 @@ def group_tags(
 
 
 def group_text(name: str, members: Sequence[str]) -> str:
-    """Return what people read: the classes of a group, or its name if it has one of its own.
-
-    Examples
-    --------
-    >>> group_text("owl/hawk", ["hawk", "owl"]), group_text("raptor", ["hawk", "owl"])
-    ('hawk or owl', 'raptor')
-    """
+    """Return the classes of a group for people to read, or its name if it has its own."""
     if len(members) > MOST_MEMBERS or not all(each in name for each in members):
         return name
     return " or ".join(members)
@@ -95,54 +70,25 @@ def tag_views(
     is_open: bool = False,
     also: Iterable[str] = (),
 ) -> list[dict[str, Any]]:
-    """Describe the tags of a bag: those that are present first, then those nobody knows of.
-
-    Parameters
-    ----------
-    states : ndarray of int of shape (n_classes,)
-        1, 0 and -1, as in `LabelSets`.
-    names : sequence of str
-    expected : mapping of str to float
-        How many instances of each class there are, by the model.
-    groups : iterable of GroupTag
-    is_open : bool
-        Whether nobody has looked at the bag: then it may hold every class, and that is not listed.
-    also : iterable of str
-        Absent classes that are shown all the same.
-    """
-    groups = list(groups)
+    """Describe the tags of a bag: present ones first, then unknown, then absent ones."""
+    groups, also = list(groups), set(also)
     grouped = {c for group in groups for c in group.columns}
     is_any = is_open and not (states == 0).any()
-    unknown = [] if is_any else np.flatnonzero(states == -1).tolist()
-    also = set(also)
-    struck = [c for c in np.flatnonzero(states == 0).tolist() if names[c] in also]
-
-    def of_class(c: int) -> dict[str, Any]:
-        return _view(names[c], names[c], int(states[c]), [names[c]], expected)
-
-    def of_groups(state: int) -> list[dict[str, Any]]:
-        found = []
-        for group in groups:
-            members = [names[c] for c in group.columns]
-            if group.state == state:
-                text = group_text(group.name, members)
-                found.append(_view(group.name, text, state, members, expected))
-        return found
-
-    present = [of_class(c) for c in np.flatnonzero(states == 1).tolist()]
-    doubtful = [of_class(c) for c in unknown if c not in grouped]
-    # What somebody has struck out can be put back.
-    absent = [of_class(c) for c in struck]
-    return [*present, *of_groups(1), *doubtful, *of_groups(-1), *absent, *of_groups(0)]
-
-
-def _view(
-    label: str, text: str, state: int, members: list[str], expected: Mapping[str, float]
-) -> dict[str, Any]:
-    return {
-        "label": label, "text": text, "state": STATE_NAMES[state], "members": members,
-        "expected": round(sum(float(expected.get(each, 0.0)) for each in members), 2),
-    }  # fmt: skip
+    found = []
+    for c, (name, state) in enumerate(zip(names, states.tolist(), strict=True)):
+        is_doubtful = state == -1 and not is_any and c not in grouped
+        # A tag that was struck out can be put back.
+        if state == 1 or is_doubtful or (state == 0 and name in also):
+            found.append((name, name, state, [name]))
+    for group in groups:
+        members = [names[c] for c in group.columns]
+        found.append((group.name, group_text(group.name, members), group.state, members))
+    found.sort(key=lambda each: (1, -1, 0).index(each[2]))
+    return [
+        {"label": label, "text": text, "state": STATE_NAMES[state], "members": members,
+         "expected": round(sum(float(expected.get(each, 0.0)) for each in members), 2)}
+        for label, text, state, members in found
+    ]  # fmt: skip
 
 
 def views_of(
@@ -160,20 +106,7 @@ def views_of(
 
 
 def timeline(places: Sequence[Any]) -> Timeline | None:
-    """Draw where the instances of a bag lie in their recording; None if nobody knows.
-
-    Parameters
-    ----------
-    places : sequence of Place, Outline or None
-        Of the instances of a bag; only a `Place` is in time. If it has frequencies, the mark of an
-        instance is as high. The number of an instance in its bag is the mark's ``data-place``.
-
-    Examples
-    --------
-    >>> found = timeline([Place(0.0, 1.0), None, Place(2.0, 4.0)])
-    >>> found.seconds, found.n_instances, found.drawing.count("<rect")
-    (4.0, 2, 2)
-    """
+    """Draw where the instances of a bag lie in their recording; None if they have no places."""
     spans = [
         (i, each) for i, each in enumerate(places)
         if isinstance(each, Place) and 0 <= each.start < each.end < math.inf

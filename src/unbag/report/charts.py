@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 WIDTH, HEIGHT = 420, 220
 RIGHT, TOP, BOTTOM = 16, 12, 40
-#: Room for the name of the vertical axis, and for each character beside its ticks.
+#: Room for the name of the vertical axis, and for each character of its ticks.
 NAME_WIDTH, CHARACTER_WIDTH, TICK_GAP = 22, 6.6, 6
 MOST_TICKS = 6
 #: Larger values are written with an exponent.
@@ -48,15 +48,6 @@ def axis(
     """Choose ticks at round numbers for values from low to high.
 
     With `whole`, ticks are integers. With `ends_at_ticks`, the axis is extended to the next ticks.
-
-    Examples
-    --------
-    >>> axis("iteration", 1, 77, whole=True).texts
-    ['20', '40', '60']
-    >>> axis("log-likelihood", -935.2, -318.1, ends_at_ticks=True).texts
-    ['-1,000', '-800', '-600', '-400', '-200']
-    >>> axis("share", -318.124, -318.119, ends_at_ticks=True).texts[:2]
-    ['-318.124', '-318.123']
     """
     # No ticks between values that only differ by rounding.
     least = 1e-9 * max(abs(low), abs(high)) or 1e-9
@@ -80,18 +71,12 @@ def axis(
 
 
 def round_step(least: float) -> float:
-    """Return the smallest of ..., 0.1, 0.2, 0.5, 1, 2, 5, 10, ... that is not below a number.
-
-    Examples
-    --------
-    >>> round_step(0.13), round_step(20), round_step(123.4)
-    (0.2, 20.0, 200.0)
-    """
+    """Return the smallest of ..., 0.1, 0.2, 0.5, 1, 2, 5, 10, ... that is not below a number."""
     power = 10.0 ** math.floor(math.log10(least))
     return next(step * power for step in (1, 2, 5, 10) if step * power >= least * (1 - 1e-9))
 
 
-class Frame:
+class Axes:
     """Axes of a chart, which map data to positions. Screen readers read the title."""
 
     def __init__(self, across: Axis, up: Axis, title: str):
@@ -139,31 +124,31 @@ class Frame:
 
 
 def line_chart(values: Sequence[float], *, x_label: str, y_label: str, title: str) -> str:
-    """Draw one or more values against their number, from 1 on."""
+    """Draw values as a line against their position, beginning with 1."""
     across = axis(x_label, 1, max(len(values), 2), whole=True)
-    frame = Frame(across, axis(y_label, min(values), max(values), ends_at_ticks=True), title)
+    axes = Axes(across, axis(y_label, min(values), max(values), ends_at_ticks=True), title)
     points = " ".join(
-        f"{frame.x(place):.1f},{frame.y(value):.1f}" for place, value in enumerate(values, start=1)
+        f"{axes.x(place):.1f},{axes.y(value):.1f}" for place, value in enumerate(values, start=1)
     )
-    frame.shapes.append(f'<polyline class="line" points="{points}"/>')
-    return frame.svg()
+    axes.shapes.append(f'<polyline class="line" points="{points}"/>')
+    return axes.svg()
 
 
 def histogram(
     counts: Sequence[int], edges: Sequence[float], *, x_label: str, y_label: str, title: str
 ) -> str:
-    """Draw counts as bars between edges, of which there is one more."""
+    """Draw a histogram."""
     up = axis(y_label, 0, max(*counts, 1), whole=True, ends_at_ticks=True)
-    frame = Frame(axis(x_label, edges[0], edges[-1]), up, title)
+    axes = Axes(axis(x_label, edges[0], edges[-1]), up, title)
     for count, left, right in zip(counts, edges[:-1], edges[1:], strict=True):
-        x, width = frame.x(left) + 1, frame.x(right) - frame.x(left) - 2
-        y = frame.y(count)
-        frame.shapes.append(
+        x, width = axes.x(left) + 1, axes.x(right) - axes.x(left) - 2
+        y = axes.y(count)
+        axes.shapes.append(
             f'<rect class="bar" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" '
             f'height="{HEIGHT - BOTTOM - y:.1f}"><title>{number(left)} to {number(right)}: '
             f"{number(count)}</title></rect>"
         )
-    return frame.svg()
+    return axes.svg()
 
 
 def calibration_chart(
@@ -173,18 +158,18 @@ def calibration_chart(
 
     Bins without instances are left out.
     """
-    frame = Frame(axis("probability", 0, 1), axis("share that is right", 0, 1), title)
-    frame.shapes.append(
-        f'<path class="ideal" d="M{frame.x(0):.1f} {frame.y(0):.1f}'
-        f'L{frame.x(1):.1f} {frame.y(1):.1f}"/>'
+    axes = Axes(axis("probability", 0, 1), axis("share that is right", 0, 1), title)
+    axes.shapes.append(
+        f'<path class="ideal" d="M{axes.x(0):.1f} {axes.y(0):.1f}'
+        f'L{axes.x(1):.1f} {axes.y(1):.1f}"/>'
     )
     largest = max(max(counts), 1)
     for x, y, count in zip(confidence, accuracy, counts, strict=True):
         if count:
             radius = 3 + 7 * (count / largest) ** 0.5
-            frame.shapes.append(
-                f'<circle class="point" cx="{frame.x(x):.1f}" cy="{frame.y(y):.1f}" '
+            axes.shapes.append(
+                f'<circle class="point" cx="{axes.x(x):.1f}" cy="{axes.y(y):.1f}" '
                 f'r="{radius:.1f}"><title>{number(count)} instances: probability {x:.2f}, '
                 f"right {y:.2f}</title></circle>"
             )
-    return frame.svg()
+    return axes.svg()

@@ -1,5 +1,6 @@
-"""A segment of a recording for a report: its spectrogram with a box, and what to listen to."""
+"""A segment of a recording for a report: its spectrogram with a box, and its sound."""
 
+import base64
 import io
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -7,18 +8,20 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from unbag._extras import require
+from unbag._messages import require
 from unbag._png import png
 from unbag.extract.sound_files import HIGHEST_RATE, LOWEST_RATE, SAMPLE_RATE, resampled
 from unbag.extract.sounds import SILENCE, Spectrogram
+
+from .charts import round_step
 
 #: Seconds around a segment, and the longest segment that is shown.
 AROUND_SECONDS, LONGEST_SECONDS = 1.0, 6.0
 # The picture in a drawing with axes: where it begins and how large it is.
 LEFT, TOP, WIDTH, HEIGHT, BOTTOM = 26, 4, 270, 110, 18
-# From the level of the noise to black.
+# Decibels from the level of the noise, which is white, to black.
 DECIBELS = 45.0
-# Peak of what is played, so that faint calls are heard, and how much they are amplified at most.
+# Peak of the sound that is played, so that faint calls are heard, and the largest amplification.
 PEAK, MOST_GAIN = 0.7, 100.0
 MP3_RATES = (8000, 11025, 12000, 16000, 22050)
 # Shades of grey: fewer make smaller pictures.
@@ -37,18 +40,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Clip:
-    """A segment that can be shown and heard.
-
-    Attributes
-    ----------
-    drawing : str
-        SVG: the spectrogram of the segment and what is around it, in grey, with a box and axes.
-    around, band : bytes
-        Files of sound: the segment with its surroundings; its band alone, without them.
-    mime_type : str
-    begin, end : float
-        Where the segment lies in `around`, in seconds.
-    """
+    """A segment that can be shown and heard."""
 
     drawing: str
     around: bytes
@@ -133,7 +125,7 @@ def spectrogram_pixels(waveform: NDArray[np.float32], rate: int) -> NDArray[np.u
     power = Spectrogram(rate).power(waveform)
     level = 10 * np.log10(power + SILENCE)
     level = level - np.median(level, axis=0)
-    # Pairs of bins: a picture has not as many lines.
+    # Pairs of bins, since the picture has fewer lines.
     n_pairs = level.shape[1] // 2
     level = level[:, : 2 * n_pairs].reshape(len(level), n_pairs, 2).max(axis=2)
     shade = np.round((N_GREYS - 1) * (1 - np.clip(level / DECIBELS, 0, 1)))
@@ -143,8 +135,6 @@ def spectrogram_pixels(waveform: NDArray[np.float32], rate: int) -> NDArray[np.u
 def _drawing(
     waveform: NDArray[np.float32], rate: int, first: float, inner: tuple[float, float], place: Place
 ) -> str:
-    import base64
-
     seconds, highest = len(waveform) / rate, rate / 2
     picture = base64.b64encode(png(spectrogram_pixels(waveform, rate))).decode()
 
@@ -164,29 +154,17 @@ def _drawing(
         f'preserveAspectRatio="none" href="data:image/png;base64,{picture}"/>',
         '<rect class="box" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"/>'.format(*box),
     ]
-    step = _round_step(highest / 1000)
+    step = round_step(highest / 3200)
     for kilohertz in np.arange(0, highest / 1000 + 1e-9, step):
         at = y(1000 * kilohertz)
         parts.append(f'<text x="{LEFT - 3}" y="{at + 3:.1f}" class="left">{kilohertz:g}</text>')
     for time in (inner[0], inner[1]):
         label = f"{first + time:.2f}"
         parts.append(f'<text x="{x(time):.1f}" y="{TOP + HEIGHT + 12}">{label}</text>')
-    # Beside the first time, and between two frequencies: units cover no number.
+    # Next to the first time, and between two frequencies, where units cover no number.
     parts.append(f'<text x="2" y="{TOP + HEIGHT + 12}" class="right">s</text>')
     parts.append(f'<text x="2" y="{y(500 * step) + 3:.1f}" class="right">kHz</text></svg>')
     return "".join(parts)
-
-
-def _round_step(highest: float) -> float:
-    """Return a step that divides an axis into about three parts.
-
-    Examples
-    --------
-    >>> _round_step(11.025), _round_step(4), _round_step(96)
-    (5.0, 2.0, 50.0)
-    """
-    steps = np.array([0.5, 1, 2, 5, 10, 20, 50, 100])
-    return float(steps[np.abs(np.log(steps * 2.5 / highest)).argmin()])
 
 
 def places_of(start: Any, end: Any, band: Any) -> list[Place]:

@@ -1,20 +1,17 @@
 """The content of a report, as plain values for the template."""
 
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unbag._files import PathLike, check
-from unbag._messages import argument
+from unbag._messages import argument, warn_caller
 from unbag._version import __version__
-from unbag._warnings import warn_caller
 from unbag.annotations import (
     Annotations,
     annotate,
-    class_names,
     class_text,
     column_texts,
     known_labels,
@@ -29,15 +26,15 @@ from unbag.evaluation import (
     evaluate,
     precision_and_recall,
 )
-from unbag.extract.layouts import Layout
-from unbag.io.annotated import Status, free_name
+from unbag.extract.layouts import SignalLayout
 from unbag.labels import LabelSets, doubtful_names
+from unbag.tables.annotated import Status, free_name
 from unbag.tagging import BACKGROUND_NAME
 
 from .bag_view import timeline, views_of
 from .charts import calibration_chart, histogram, line_chart, number
 from .clips import Place
-from .media import OUTSIDE, Media
+from .media import MISSING, OUTSIDE, Media
 from .outlines import Outline
 
 if TYPE_CHECKING:
@@ -70,45 +67,14 @@ def content(
     media: Sequence[str | None] | None = None,
     media_root: PathLike = ".",
     places: Sequence[Place | Outline | None] | None = None,
-    layout: Layout | None = None,
+    layout: SignalLayout | None = None,
     title: str = "Report",
     settings: dict[str, str] | None = None,
     suspicious: "pa.Table | None" = None,
     group_names: Mapping[frozenset[str], str] | None = None,
 ) -> dict[str, Any]:
-    """Compute everything that a report shows.
-
-    Parameters
-    ----------
-    model : fitted estimator or BagPipeline
-        With instance probabilities.
-    bags : Bags
-        If they have `instance_labels`, the labels of the model are compared with them.
-    labels : LabelSets, optional
-        The label sets of the bags, if known.
-    media : sequence of str of length n_instances, optional
-        The image or audio file of each instance; empty if there is none.
-    media_root : str or path
-        The folder that `media` are relative to. Files outside it, and files that are not images or
-        audio, are not shown.
-    places : sequence of Place or Outline of length n_instances, optional
-        Where instances lie in their recordings: then their spectrograms are drawn, and only what is
-        around them is embedded. Or where they lie in their pictures: then they are outlined.
-    layout : Layout, optional
-        Of the tables of signals that `media` are: then windows are drawn in their signals.
-    settings : dict, optional
-        How the model was fitted, for the last section.
-    suspicious : pyarrow.Table, optional
-        The result of `unbag.check_labels` for these bags.
-    group_names : mapping of frozenset of str to str, optional
-        What the table calls groups of classes, by these: see `Tagging.names_of_groups`.
-
-    Warns
-    -----
-    UserWarning
-        If media cannot be shown, with the reasons.
-    """
-    # A class may be called so too.
+    """Compute everything that a report shows."""
+    # A class may have that name.
     name = free_name(BACKGROUND_NAME, texts(model.classes_))
     answers = annotate(model, bags, labels, background_name=name)
     truth = known_labels(bags)
@@ -136,12 +102,11 @@ def content(
         "truth_known": truth is not None,
         "confidence": confidence_chart(answers),
         "calibration": calibration_part(known_answers),
-        "class_names": [class_text(name) for name in class_names(model)],
+        "class_names": column_texts(model, None).tolist(),
         "bags": described,
         "examples": examples,
         "suspicious": None if suspicious is None else suspicious_labels(suspicious),
         "media": shown_media.sources,
-        "drawings": shown_media.drawings,
         "co_occurrence": None if labels is None else co_occurrence(labels),
         "fit_curve": fit_curve(model),
         "impossible": [str(bags.ids[b]) for b in np.flatnonzero(answers.impossible)],
@@ -184,22 +149,17 @@ def summary(
         facts.append(("instances that could be of a rare class", number(figures.rare_rows)))
     facts.append(("instances worth a look", number(figures.review)))
     if truth is not None:
-        right = answer_texts(answers)[truth[1]] == truth[0][truth[1]]
+        right = texts(answers.label)[truth[1]] == truth[0][truth[1]]
         facts.append(
             ("labels that are right", f"{percent(right.mean())} of {number(right.size)} known")
         )
     return facts
 
 
-def answer_texts(answers: Annotations) -> NDArray[np.object_]:
-    """Return the chosen labels as text."""
-    return np.array([class_text(label) for label in answers.label], dtype=object)
-
-
 def count_bags(labels: LabelSets, state: int) -> NDArray[np.int64]:
-    """Count for each class the bags in which it is present (1) or unknown (-1).
+    """Count the bags in which each class is present (1) or unknown (-1).
 
-    Some bags at a time: all bags times all classes may be more than is left of the memory.
+    Some bags at a time, since comparing the whole indicator takes as much memory again.
     """
     counts = np.zeros(len(labels.classes), dtype=np.int64)
     for first in range(0, len(labels), COUNTED_BAGS):
@@ -245,20 +205,19 @@ def class_rows(
     known_answers: Answers | None,
 ) -> list[dict[str, Any]]:
     """List each class with its frequency and how certain its labels are."""
-    names = class_names(model).tolist()
     columns = column_texts(model, labels).tolist()
     # Numbers of classes, which are compared much faster than their texts.
     number_of = {text: place for place, text in enumerate(columns)}
-    chosen = np.array([number_of.get(text, -1) for text in answer_texts(answers)], dtype=np.intp)
+    chosen = np.array([number_of.get(text, -1) for text in texts(answers.label)], dtype=np.intp)
     true = None
     if truth is not None:
         true = np.array([number_of.get(text, -1) for text in truth[0]], dtype=np.intp)
     present = {}
     if labels is not None:
         counts = count_bags(labels, 1).tolist()
-        present = dict(zip(labels.classes.tolist(), counts, strict=True))
+        present = dict(zip(texts(labels.classes), counts, strict=True))
     rows = []
-    for place, (name, text) in enumerate(zip_longest(names, columns)):
+    for place, text in enumerate(columns):
         own = chosen == place
         row = {
             "name": text,
@@ -267,8 +226,8 @@ def class_rows(
             "probability": float(answers.probability[own].mean()) if own.any() else None,
             "review": int(answers.review[own].sum()),
         }
-        if labels is not None and name is not None:
-            row["bags"] = present.get(name, 0)
+        if labels is not None and place < len(model.classes_):
+            row["bags"] = present.get(text, 0)
         if truth is not None and known_answers is not None:
             is_true, known = true == place, truth[1]
             row |= precision_and_recall(is_true[known], own[known])
@@ -320,7 +279,7 @@ def evaluation_part(
 
 
 def calibration_part(known_answers: Answers | None) -> dict[str, str] | None:
-    """Draw how far probabilities can be trusted, where the truth is known."""
+    """Draw how often labels are right at each probability, if the truth is known."""
     if known_answers is None:
         return None
     found = known_answers.calibration
@@ -378,10 +337,10 @@ def ambiguous_bags(
 
 def class_examples(model: Any, answers: Annotations, media: Media) -> list[dict[str, Any]]:
     """Show the most typical and the most doubtful instances of each class."""
-    chosen = answer_texts(answers)
+    chosen = texts(answers.label)
     is_labelled = answers.status == Status.LABELLED
     found = []
-    for name in [class_text(each) for each in class_names(model)][:MOST_CLASSES]:
+    for name in column_texts(model, None)[:MOST_CLASSES]:
         own = np.flatnonzero((chosen == name) & is_labelled)
         order = own[np.argsort(-answers.probability[own], kind="stable")]
         n_shown = min(N_EXAMPLES, (len(order) + 1) // 2)
@@ -439,7 +398,8 @@ def warn_of_gaps(media: Media) -> None:
     """Warn about images and audio that cannot be shown: how many, and why."""
     gaps = media.gaps()
     if gaps:
-        where = {OUTSIDE: f" {media.root} ({argument('media_root')} sets another)"}
+        another = f"{media.root} ({argument('media_root')} sets another)"
+        where = {OUTSIDE: f" {another}", MISSING: f" in {another}"}
         reasons = ", ".join(
             f"{number(count)} {reason}{where.get(reason, '')}" for reason, count in gaps.items()
         )

@@ -9,15 +9,18 @@ import base64
 import os
 import re
 import stat
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, BinaryIO
+from unicodedata import normalize
 
-from unbag._extras import MissingExtraError
 from unbag._files import DataError, PathLike
+from unbag._messages import MissingExtraError
 from unbag._platform import is_elsewhere, open_below
-from unbag.extract.layouts import Layout
+from unbag.extract.layouts import SignalLayout
 
 from .clips import Place, clip_of
 from .outlines import Outline, drawing_of, small_picture
@@ -63,14 +66,14 @@ class NotShown(Exception):
     """A medium cannot be shown; the message is the reason."""
 
 
-class Medium(NamedTuple):
+@dataclass
+class Medium:
     """The medium of an instance, or a ``gap``.
 
-    Kinds are ``image``, ``audio``, ``clip``, ``region`` and ``signal``. The name is that of the
-    file, without its folder. A gap has a reason, a signal an index into the `drawings` of `Media`,
-    and the others one into its `sources`. A clip has a drawing, and says where its segment begins
-    and ends in the sound, in seconds; its band alone is another source. A region has a drawing to
-    be laid over its picture.
+    Kinds are ``image``, ``audio``, ``clip``, ``region`` and ``signal``. `place` and `band` are
+    indices into the `sources` of `Media`; the band of a clip alone is another source. A clip, a
+    region and a signal have a drawing; that of a region is laid over its picture. A clip begins and
+    ends at these seconds of its sound. A gap has a reason, and so has a signal without a drawing.
     """
 
     name: str
@@ -87,10 +90,10 @@ class Media:
     """Images and audio of instances: each is embedded once, up to a total size.
 
     Paths are relative to `root`, the folder that must contain them after links are followed. They
-    are empty for instances without media. With `places`, of recordings only the segments of the
-    instances are embedded, where soundfile can read them, and of pictures with regions a small one.
-    With a `layout` of tables of signals, the windows of the instances are drawn, by `draw`;
-    `recordings` are the names of theirs.
+    are empty for instances without media. With `places`, only the segments of the instances are
+    embedded of recordings, if soundfile can read them, and small copies of pictures with regions.
+    With a `layout` of tables of signals, `draw` draws the windows of the instances that were asked
+    for; `recordings` are the names of theirs.
     """
 
     def __init__(
@@ -98,171 +101,140 @@ class Media:
         paths: Sequence[str | None] | None,
         root: PathLike = ".",
         places: Sequence[Place | Outline | None] | None = None,
-        layout: Layout | None = None,
+        layout: SignalLayout | None = None,
         recordings: Sequence[str] | None = None,
     ):
         self.places: Sequence[Place | Outline | None] | None = places
-        self.layout: Layout | None = layout
+        self.layout: SignalLayout | None = layout
         self.recordings: Sequence[str] | None = recordings
-        #: Of each signal its drawing, or why there is none.
-        self.drawings: list[tuple[str | None, str | None]] = []
-        self._signals: dict[int, Medium] = {}
-        self._clips: dict[int, Medium] = {}
         self.paths: Sequence[str | None] | None = paths
         self.root: str = os.path.realpath(root)
         self.sources: list[str] = []
         self.room: int = MOST_BYTES_IN_ALL
-        self._by_cell: dict[str, Medium] = {}
-        self._place_of_file: dict[str, tuple[str, int]] = {}
-        # Of pictures with regions, the index of the small one, or None; and their sizes.
-        self._small: dict[str, tuple[int | None, tuple[int, int]]] = {}
+        self._found: dict[int, Medium] = {}
+        #: Instances whose windows are to be drawn, by the names of files.
+        self._windows: defaultdict[str, list[int]] = defaultdict(list)
+        #: By paths, the kinds and sources of whole files, and the sources and sizes of pictures.
+        self._whole: dict[str, tuple[str, int]] = {}
+        self._small: dict[str, tuple[int, tuple[int, int]]] = {}
 
     def of_instance(self, i: int) -> Medium | None:
         """Describe the medium of an instance; None if it has none."""
-        if self.paths is None or not self.paths[i]:
-            return None
-        cell = str(self.paths[i])
-        if self.layout is not None and self.places is not None:
-            place = self._signals.get(i, Medium("", "", len(self._signals))).place
-            self._signals[i] = Medium(_shown_name(cell), "signal", place)
-            return self._signals[i]
-        if self.places is not None and (clip := self._clip(i, cell)) is not None:
-            return clip
-        if cell not in self._by_cell:
-            self._by_cell[cell] = self._medium(cell)
-        return self._by_cell[cell]
+        cell = None if self.paths is None else self.paths[i]
+        if cell and i not in self._found:
+            self._found[i] = medium = Medium(_shown_name(str(cell)), "gap")
+            try:
+                self._show(medium, i, str(cell))
+            except NotShown as gap:
+                medium.reason = str(gap)
+        return self._found.get(i)
+
+    def alone(self, i: int) -> dict[str, Any]:
+        """Describe the medium of an instance, with its sources, as if it were the only one."""
+        one = Media(self.paths, self.root, self.places, self.layout, self.recordings)
+        found = one.of_instance(i)
+        if found is None:
+            return {"kind": None}
+        one.draw()
+        is_gap = found.kind == "signal" and found.drawing is None
+        return {**vars(found), "kind": "gap" if is_gap else found.kind, "sources": one.sources}
 
     def gaps(self) -> Counter[str]:
         """Count the names that could not be shown, by reason."""
+        paths: Any = self.paths
         return Counter(
-            medium.reason for medium in self._by_cell.values() if medium.reason is not None
+            {paths[i]: each.reason for i, each in self._found.items() if each.reason}.values()
         )
 
     def draw(self) -> None:
         """Draw the windows of signals that were asked for: each file is read once."""
-        self.drawings = [(None, NO_SIGNAL)] * len(self._signals)
-        by_cell: dict[str, list[int]] = {}
-        for i in self._signals:
-            assert self.paths is not None, "only media have a window"
-            by_cell.setdefault(str(self.paths[i]), []).append(i)
-        for cell, instances in by_cell.items():
+        for cell, instances in self._windows.items():
+            drawn, reason = [None] * len(instances), NO_SIGNAL
             try:
                 drawn = self._drawn(cell, instances)
             except NotShown as gap:
-                drawn = [str(gap)] * len(instances)
+                reason = str(gap)
             for i, drawing in zip(instances, drawn, strict=True):
-                place = self._signals[i].place
-                assert place is not None, "a signal has an index"
-                if drawing is None or not drawing.startswith("<svg"):
-                    reason = drawing or NO_SIGNAL
-                elif len(drawing) > self.room:
-                    reason = NO_ROOM
-                else:
-                    self.room -= len(drawing)
-                    self.drawings[place] = drawing, None
-                    continue
-                self.drawings[place] = None, reason
-                self._by_cell[cell] = Medium(_shown_name(cell), "gap", reason=reason)
+                try:
+                    if drawing is None:
+                        raise NotShown(reason)
+                    self._take(drawing)
+                    self._found[i].drawing = drawing
+                except NotShown as gap:
+                    self._found[i].reason = str(gap)
 
     def _drawn(self, cell: str, instances: Sequence[int]) -> Sequence[str | None]:
-        path = located(self.root, cell)
+        path, layout, names = located(self.root, cell), self.layout, self.recordings
+        places: Any = self.places
         if not os.path.isfile(path):
             raise NotShown(NO_REGULAR_FILE if os.path.exists(path) else MISSING)
-        assert self.layout is not None, "only signals are drawn"
-        assert self.places is not None, "only windows are drawn"
-        wanted = []
-        for i in instances:
-            place = self.places[i]
-            assert isinstance(place, Place), "windows of signals have a beginning and an end"
-            wanted.append((None if self.recordings is None else self.recordings[i], place))
+        assert layout is not None, "only signals are drawn"
+        wanted = [(None if names is None else names[i], places[i]) for i in instances]
         try:
-            return traces(path, self.layout, wanted)
+            return traces(path, layout, wanted)
         except (DataError, OSError):
             raise NotShown(NO_SIGNAL) from None
 
-    def _medium(self, cell: str) -> Medium:
-        name = _shown_name(cell)
-        try:
-            path = located(self.root, cell)
-            if path not in self._place_of_file:
-                self._place_of_file[path] = self._embed(path)
-        except NotShown as gap:
-            return Medium(name, "gap", reason=str(gap))
-        kind, place = self._place_of_file[path]
-        return Medium(name, kind, place)
+    def _show(self, medium: Medium, i: int, cell: str) -> None:
+        """Show a segment, a region, or else the whole file; or a window, which is drawn later."""
+        place = None if self.places is None else self.places[i]
+        if self.layout is not None and self.places is not None:
+            self._windows[cell].append(i)
+            medium.kind = "signal"
+            return
+        path = located(self.root, cell)
+        with suppress(DataError, OSError, ValueError, RuntimeError, MissingExtraError):
+            if isinstance(place, Place):
+                self._show_clip(medium, path, place)
+                return
+            if place is not None:
+                self._show_region(medium, path, place)
+                return
+        if path not in self._whole:
+            mime_type, content = read_medium(self.root, path)
+            self._take(content)
+            self._whole[path] = mime_type.partition("/")[0], self._source(mime_type, content)
+        medium.kind, medium.place = self._whole[path]
 
-    def _clip(self, i: int, cell: str) -> Medium | None:
-        """Cut the segment of an instance out of its recording; None if that is not possible."""
-        if i in self._clips:
-            return self._clips[i]
-        assert self.places is not None, "only segments have a place"
-        place = self.places[i]
-        if not isinstance(place, Place):
-            return None if place is None else self._region(place, cell)
-        try:
-            path = located(self.root, cell)
-            with os.fdopen(open_below(self.root, path), "rb") as file:
-                kind = media_type(file.read(32))
-                if kind is None or not kind.startswith("audio"):
-                    return None
-                file.seek(0)
-                clip = clip_of(file, place)
-        except (NotShown, OSError, ValueError, RuntimeError, MissingExtraError):
-            # Then the whole file is shown, or the reason why it is not.
-            return None
-        n_bytes = len(clip.drawing) + len(clip.around) + len(clip.band)
-        if n_bytes > self.room:
-            return Medium(_shown_name(cell), "gap", reason=NO_ROOM)
-        self.room -= n_bytes
-        for content in (clip.around, clip.band):
-            encoded = base64.b64encode(content).decode()
-            self.sources.append(f"data:{clip.mime_type};base64,{encoded}")
-        place = len(self.sources) - 2
-        self._clips[i] = Medium(
-            _shown_name(cell), "clip", place, None, clip.drawing, clip.begin, clip.end, place + 1
+    def _show_clip(self, medium: Medium, path: str, place: Place) -> None:
+        """Cut the segment of an instance out of its recording."""
+        with opened(self.root, path) as file:
+            if not (media_type(file.read(32)) or "").startswith("audio"):
+                raise ValueError("it is not a sound")
+            file.seek(0)
+            clip = clip_of(file, place)
+        self._take(clip.drawing, clip.around, clip.band)
+        medium.place, medium.band = (
+            self._source(clip.mime_type, each) for each in (clip.around, clip.band)
         )
-        return self._clips[i]
+        medium.kind, medium.drawing = "clip", clip.drawing
+        medium.begin, medium.end = clip.begin, clip.end
 
-    def _region(self, outline: Outline, cell: str) -> Medium | None:
-        """Draw the outline of a region over its picture; None if that is not possible."""
-        if cell not in self._small:
-            self._small[cell] = self._small_picture(cell)
-        place, size = self._small[cell]
-        if size != (outline.width, outline.height):
-            # Then the whole file is shown, or the reason why it is not.
-            return None
-        drawing = drawing_of(outline)
-        if place is None or len(drawing) > self.room:
-            return self._gap(cell, NO_ROOM)
-        self.room -= len(drawing)
-        return Medium(_shown_name(cell), "region", place, None, drawing)
-
-    def _small_picture(self, cell: str) -> tuple[int | None, tuple[int, int]]:
-        """Add a picture in a small size to the sources; return its index, and its own size."""
-        try:
-            path = located(self.root, cell)
-            with os.fdopen(open_below(self.root, path), "rb") as file:
-                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    return None, (0, 0)
+    def _show_region(self, medium: Medium, path: str, outline: Outline) -> None:
+        """Draw the outline of a region over a small copy of its picture."""
+        if path not in self._small:
+            with opened(self.root, path) as file:
                 content, width, height = small_picture(file, path)
-        except (NotShown, OSError, DataError, MissingExtraError):
-            return None, (0, 0)
-        if len(content) > self.room:
-            return None, (width, height)
-        self.room -= len(content)
-        self.sources.append(f"data:image/jpeg;base64,{base64.b64encode(content).decode()}")
-        return len(self.sources) - 1, (width, height)
+            self._take(content)
+            self._small[path] = self._source("image/jpeg", content), (width, height)
+        place, size = self._small[path]
+        if size != (outline.width, outline.height):
+            raise ValueError("it is another picture")
+        drawing = drawing_of(outline)
+        self._take(drawing)
+        medium.kind, medium.place, medium.drawing = "region", place, drawing
 
-    def _gap(self, cell: str, reason: str) -> Medium:
-        self._by_cell[cell] = Medium(_shown_name(cell), "gap", reason=reason)
-        return self._by_cell[cell]
+    def _take(self, *parts: str | bytes) -> None:
+        """Take room for parts of a page, or raise `NotShown`."""
+        size = sum(map(len, parts))
+        if size > self.room:
+            raise NotShown(NO_ROOM)
+        self.room -= size
 
-    def _embed(self, path: str) -> tuple[str, int]:
-        """Add a file to the sources; return its kind and index."""
-        mime_type, content = read_medium(self.root, path, self.room)
-        self.room -= len(content)
+    def _source(self, mime_type: str, content: bytes) -> int:
+        """Add a file to the sources; return its index."""
         self.sources.append(f"data:{mime_type};base64,{base64.b64encode(content).decode()}")
-        return mime_type.partition("/")[0], len(self.sources) - 1
+        return len(self.sources) - 1
 
 
 def _shown_name(cell: str) -> str:
@@ -274,6 +246,17 @@ def located(root: str, cell: str) -> str:
     """Return the path of the file that a cell names, links followed, if it is below a folder."""
     if "://" in cell:
         raise NotShown(IS_ADDRESS)
+    path = _real_path(root, cell)
+    if not os.path.lexists(path):
+        # Systems differ in the Unicode form of names: see `unbag.tables.tags.comparable`.
+        for form in ("NFC", "NFD"):
+            other = _real_path(root, normalize(form, cell.replace("\\", "/")))
+            if os.path.lexists(other):
+                return other
+    return path
+
+
+def _real_path(root: str, cell: str) -> str:
     named = os.path.join(root, cell)
     if is_elsewhere(root, named):
         raise NotShown(OUTSIDE)
@@ -286,6 +269,14 @@ def located(root: str, cell: str) -> str:
     return path
 
 
+def is_shown(root: PathLike, cell: str) -> bool:
+    """Return whether there is a file that a cell names, below a folder."""
+    try:
+        return os.path.exists(located(os.path.realpath(root), cell))
+    except NotShown:
+        return False
+
+
 def is_below(root: str, path: str) -> bool:
     """Return whether a path without links is a folder or inside it."""
     try:
@@ -294,48 +285,39 @@ def is_below(root: str, path: str) -> bool:
         return False
 
 
-def read_medium(root: str, path: str, room: int) -> tuple[str, bytes]:
-    """Return the type and the bytes of an image or audio file of at most `room` bytes.
+def read_medium(root: str, path: str) -> tuple[str, bytes]:
+    """Return the type and the bytes of an image or audio file below a folder without links."""
+    with opened(root, path) as file:
+        try:
+            size = os.fstat(file.fileno()).st_size
+            beginning = file.read(32)
+            mime_type = media_type(beginning)
+            if mime_type is None:
+                raise NotShown(NO_MEDIUM)
+            if size > MOST_BYTES:
+                raise NotShown(TOO_LARGE)
+            # Not more than its size before, in case the file is growing.
+            return mime_type, beginning + file.read(max(0, size - len(beginning)))
+        except OSError as error:
+            raise NotShown(f"cannot be read ({error.strerror})") from None
 
-    `root` is a folder and `path` a file below it, both without links.
-    """
+
+def opened(root: str, path: str) -> BinaryIO:
+    """Open a regular file below a folder; the paths of both have no links."""
     try:
         descriptor = open_below(root, path)
-        try:
-            return _read_open(descriptor, room)
-        finally:
-            os.close(descriptor)
     except FileNotFoundError:
         raise NotShown(MISSING) from None
     except OSError as error:
         raise NotShown(f"cannot be read ({error.strerror})") from None
-
-
-def _read_open(descriptor: int, room: int) -> tuple[str, bytes]:
-    status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode):
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
         raise NotShown(NO_REGULAR_FILE)
-    with os.fdopen(descriptor, "rb", closefd=False) as file:
-        beginning = file.read(32)
-        mime_type = media_type(beginning)
-        if mime_type is None:
-            raise NotShown(NO_MEDIUM)
-        if status.st_size > MOST_BYTES:
-            raise NotShown(TOO_LARGE)
-        if status.st_size > room:
-            raise NotShown(NO_ROOM)
-        # Not more than its size before, in case the file is growing.
-        return mime_type, beginning + file.read(max(0, status.st_size - len(beginning)))
+    return os.fdopen(descriptor, "rb")
 
 
 def media_type(beginning: bytes) -> str | None:
-    r"""Return the MIME type of an image or audio by its first bytes; None if it is neither.
-
-    Examples
-    --------
-    >>> media_type(b"\x89PNG\r\n\x1a\n..."), media_type(b"root:x:0:0:root")
-    ('image/png', None)
-    """
+    """Return the MIME type of an image or audio by its first bytes; None if it is neither."""
     return next(
         (mime_type for mime_type, begin in BEGINNINGS.items() if begin.match(beginning)), None
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from unbag._extras import require
+from unbag._messages import require
 from unbag.extract.pictures import picture_in
 from unbag.extract.regions import outline_rings
 
@@ -26,7 +26,7 @@ class Outline:
 def outlines_of(outlines: Any, width: Any, height: Any) -> list[Outline | None]:
     """Return where instances lie, given columns of outlines, and of the sizes of pictures.
 
-    What is no outline is None.
+    Instances without a valid outline get None.
     """
     found: list[Outline | None] = []
     for text, *size in zip(outlines, width, height, strict=True):

@@ -1,20 +1,5 @@
 "use strict";
 (() => {
-  // Dark or light: as the system says, until the button is pressed.
-  const root = document.documentElement;
-  const theme = document.getElementById("theme");
-  const systemIsDark = window.matchMedia("(prefers-color-scheme: dark)").matches;
-  const show = (dark) => {
-    theme.textContent = dark ? "Light" : "Dark";
-    theme.setAttribute("aria-pressed", String(dark));
-  };
-  show(systemIsDark);
-  theme.addEventListener("click", () => {
-    const dark = theme.getAttribute("aria-pressed") !== "true";
-    root.dataset.theme = dark ? "dark" : "light";
-    show(dark);
-  });
-
   // Each picture or sound is in the page once, however many instances share it.
   const media = JSON.parse(document.getElementById("media").textContent);
   for (const shown of document.querySelectorAll("[data-media]")) {

@@ -1,4 +1,4 @@
-"""A window of a signal for a report: its channels as lines, with what is around it."""
+"""A window of a signal for a report: its channels as lines, with their surroundings."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -9,23 +9,23 @@ from numpy.typing import NDArray
 
 from unbag._files import TABLES, PathLike
 from unbag.extract.descriptions import vectors_of
-from unbag.extract.layouts import Layout, rows_of
+from unbag.extract.layouts import SignalLayout, rows_of
 from unbag.extract.windows import is_blank, is_measured, longest_step, seconds_of
-from unbag.io.table import open_source
+from unbag.tables.table import open_source
 
 from .clips import Place
 
-# What is drawn before and after a window, as a share of it.
+# Length of the surroundings on each side, as a share of the window.
 AROUND = 1.0
 # Strips of channels that are drawn, lines of each, and points of a line.
 MOST_STRIPS, MOST_LINES, MOST_POINTS = 3, 3, 40
 LEFT, TOP, WIDTH, HEIGHT, SPACE, BOTTOM = 30, 4, 270, 44, 14, 16
 
 
-def layout_of(settings: Mapping[str, Any]) -> Layout | None:
+def layout_of(settings: Mapping[str, Any]) -> SignalLayout | None:
     """Return the layout of tables of signals, by the settings that a table of windows keeps."""
     try:
-        return Layout(
+        return SignalLayout(
             str(settings["time"]), str(settings["time_unit"]),
             tuple(map(str, settings["channels"])), settings["recording"],
         )  # fmt: skip
@@ -34,22 +34,9 @@ def layout_of(settings: Mapping[str, Any]) -> Layout | None:
 
 
 def traces(
-    path: PathLike, layout: Layout, wanted: Sequence[tuple[str | None, Place]]
+    path: PathLike, layout: SignalLayout, wanted: Sequence[tuple[str | None, Place]]
 ) -> list[str | None]:
-    """Draw windows of a table of signals, in one pass over it.
-
-    Parameters
-    ----------
-    path : str or path
-    layout : Layout
-    wanted : sequence of pairs
-        The recording, None in a table of one, and where the window lies in it.
-
-    Returns
-    -------
-    list of str or None
-        SVG; None for windows that are not there.
-    """
+    """Draw windows of a table of signals, in one pass over it."""
     found: list[list[tuple[NDArray[np.float64], NDArray[np.float64]]]] = [[] for _ in wanted]
     with open_source(path, TABLES) as source:
         layout.check(source)
@@ -82,8 +69,8 @@ def traces(
     return drawings
 
 
-def _first_stamps(source: Any, layout: Layout) -> dict[str, int]:
-    """Return the earliest time stamp of each recording, from which seconds are counted."""
+def _first_stamps(source: Any, layout: SignalLayout) -> dict[str, int]:
+    """Return the earliest time stamp of each recording: seconds count from there."""
     found: dict[str, int] = {}
     if not layout.has_stamps:
         return found
@@ -96,20 +83,14 @@ def _first_stamps(source: Any, layout: Layout) -> dict[str, int]:
 
 
 def strips_of(channels: Sequence[str]) -> list[list[int]]:
-    """Return which channels are drawn together: those of a vector; at most so many.
-
-    Examples
-    --------
-    >>> strips_of(["acc_x", "acc_y", "acc_z", "light"])
-    [[0, 1, 2], [3]]
-    """
+    """Return which channels are drawn together: those of a vector; at most `MOST_STRIPS`."""
     strips = [list(columns) for columns in vectors_of(channels).values()]
     taken = {place for strip in strips for place in strip}
     strips += [[place] for place in range(len(channels)) if place not in taken]
     return sorted(strips)[:MOST_STRIPS]
 
 
-def _drawing(times: Any, values: Any, layout: Layout, place: Place) -> str:
+def _drawing(times: Any, values: Any, layout: SignalLayout, place: Place) -> str:
     order = np.argsort(times, kind="stable")
     times, values = times[order], values[order]
     length = place.end - place.start
@@ -158,11 +139,11 @@ def _drawing(times: Any, values: Any, layout: Layout, place: Place) -> str:
 
 
 def _path(x: Any, y: Any, times: Any, longest: float) -> str:
-    """Return a line through points, broken at gaps; of many, the lowest and highest are drawn."""
+    """Return a line through points, broken at gaps; if there are many, through extremes only."""
     if len(x) > 2 * MOST_POINTS:
         bins = np.array_split(np.arange(len(x)), MOST_POINTS)
         kept = np.unique([[each[y[each].argmin()], each[y[each].argmax()]] for each in bins])
-        # Those of two bins next to each other may be so far apart.
+        # Neighbours of two bins may be this far apart.
         longest += 2 * float(np.median([times[each[-1]] - times[each[0]] for each in bins]))
         x, y, times = x[kept], y[kept], times[kept]
     is_new = np.append(True, np.diff(times) > longest)[: len(x)]

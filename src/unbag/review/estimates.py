@@ -1,18 +1,20 @@
-"""How many labels of an annotated table are wrong: the model's doubt, corrected by answers.
+"""The share of wrong labels in an annotated table, estimated from the model and people's answers.
 
     q    the model's probability that its label of an instance is wrong, 1 - max P(i, .)
-    p    the probability that it is
+    p    the probability that it really is wrong
 
-Models that are fitted to bags are too sure of instances. By how much is learnt from answers to
-questions that were asked at random, by logistic calibration:
+Models that are fitted to bags may be overconfident about instances. Answers to questions show by
+how much, by logistic calibration:
 
     logit p = shift + slope * logit q
 
-Few answers are enough, since the model has said how doubtful each label is. Their likelihood counts
-beside a prior, and the posterior of (shift, slope) is summed over a grid, and over how often people
-are wrong. The estimate is the mean of p over all instances that nobody has answered for. Its
-interval has two sources: what is not known of shift and slope, and chance, as each of these labels
-is right or wrong.
+A few answers are enough, since the model says how doubtful each label is. It does not matter that
+doubtful labels are asked about more often, but those that people pick because they look wrong would
+mislead. Answers are combined with a prior that has long tails: where the model was wrong though it
+was sure, the interval widens. The posterior of (shift, slope) is summed over a grid, and over the
+rates at which people may err. The estimate is the mean of p over all instances without an answer.
+Its interval covers that shift and slope are uncertain, and that each of these labels is right or
+wrong by chance.
 """
 
 from dataclasses import dataclass
@@ -25,22 +27,23 @@ from sklearn.base import clone
 
 from unbag.bags import as_bags
 from unbag.labels import LabelSetsLike
-from unbag.model_selection.scorers import innermost_model
+from unbag.model_selection import innermost_model
+from unbag.validation import known_columns
 
 from .beliefs import Beliefs
 
-#: The prior of the calibration: deviation of the shift; median of the slope, and deviation of its
-#: logarithm. A slope of 1 is a model that is as sure as it may be, and most are surer.
+#: Prior of the calibration: scale of the shift; median of the slope, and scale of its logarithm,
+#: each of a t distribution with two degrees of freedom. The slope of a calibrated model is 1.
 SHIFT_DEVIATION = 0.4
 SLOPE_MEDIAN, SLOPE_DEVIATION = 0.7, 0.35
-#: How often people may be wrong, each as probable as the others: no single slip counts as proof.
+#: Rates at which people may err, equally probable: so a single wrong answer is not a proof.
 SLIPS = (0.005, 0.02, 0.05, 0.1)
-#: How much more the number of errors varies than if they were independent: bags share them.
+#: Ratio of the variance of the number of errors to that of independent ones: bags share errors.
 OVERDISPERSION = 1.5
-#: Doubt is taken to be at least that, and at most one less it.
+#: Probabilities of errors are clipped to at least this, and to at most 1 minus this.
 LEAST_DOUBT = 1e-4
-#: The grid ends at so many deviations, and has so many points each way; so many bins of doubt.
-FURTHEST, N_SHIFTS, N_SLOPES, N_BINS = 3.0, 31, 41, 200
+#: Ends of the grid in these scales; points of the grid each way; bins of probabilities.
+FURTHEST, N_SHIFTS, N_SLOPES, N_BINS = 6.0, 31, 41, 200
 
 
 @dataclass(frozen=True)
@@ -50,15 +53,14 @@ class ErrorEstimate:
     Attributes
     ----------
     share : float
-        Of all instances, the share whose label in the annotated table is wrong. Answers count as
-        right.
+        The share of instances whose label in the annotated table is wrong. Answers count as right.
     low, high : float
-        The interval that holds it with probability `level`.
+        The interval that contains the share with probability `level`.
     level : float
     n_random : int
-        Answers to random questions that it is based on.
+        Number of answers that the estimate uses.
     uncorrected : float
-        What the model alone says.
+        The share according to the model alone.
     """
 
     share: float
@@ -85,16 +87,17 @@ def estimate_errors(
     Parameters
     ----------
     model, bags, y, known
-        As in `next_questions`. The table is what ``model.annotate(bags, y, known)`` says.
+        As in `next_questions`. The table has the labels of ``model.annotate(bags, y, known)``.
     random_answers : array-like of int, optional
-        Rows that were asked at random, and answered: those of `next_questions` whose strategy is
-        "random".
+        Rows that `next_questions` asked about, and that were answered; best those whose strategy
+        is "random". Not those that people chose because they looked wrong.
     p_wrong, was_wrong : array-likes of shape (n_random_answers,), optional
-        How probable it was that the label of the table is wrong, when each of them was asked
-        (`Questions.p_wrong`), and whether it was. Without these, a copy of the model is fitted to
-        all other answers, and says what it would have been: the model itself has seen the answers.
+        The probability that the label of each of these rows was wrong when it was asked
+        (`Questions.p_wrong`), and whether the answer was another label. Without these, both come
+        from a copy of the model that is fitted to all other answers, since the model itself has
+        seen them all.
     level : float, default=0.9
-        Of the interval.
+        Probability of the interval.
 
     Returns
     -------
@@ -103,12 +106,12 @@ def estimate_errors(
     Raises
     ------
     ValueError
-        If there is no answer for a row of `random_answers`, or arrays differ in shape.
+        If a row of `random_answers` has no answer, or arrays differ in shape.
 
     Notes
     -----
-    Without random answers, the estimate is the model's doubt under the prior, and the interval is
-    wide. Instances of bags that are said to hold none of the classes count as right.
+    Without answers, the estimate relies on the prior, and the interval is wide. Instances
+    of bags without any of the classes count as right.
 
     Examples
     --------
@@ -123,9 +126,9 @@ def estimate_errors(
     >>> known[asked.instances] = made.instance_labels[asked.instances]
     >>> found = estimate_errors(model, made.bags, made.y, known, asked.instances)
     >>> f"{found.share:.0%}, between {found.low:.0%} and {found.high:.0%}"
-    '16%, between 9% and 26%'
+    '17%, between 9% and 27%'
 
-    Here the truth is known:
+    These bags are synthetic, so the true share is known:
 
     >>> table = model.annotate(made.bags, made.y, known)
     >>> f"{(table != made.instance_labels).mean():.0%}"
@@ -142,7 +145,7 @@ def estimate_errors(
     if (p_wrong is None) != (was_wrong is None):
         raise ValueError("p_wrong and was_wrong belong together: pass both, or neither.")
     if p_wrong is None:
-        doubts, wrongs = _before_answers(model, bags, y, known, rows)
+        doubts, wrongs = _without_answers(model, bags, y, known, rows)
     else:
         doubts, wrongs = np.asarray(p_wrong, dtype=float), np.asarray(was_wrong, dtype=bool)
     if not doubts.shape == wrongs.shape == rows.shape:
@@ -152,22 +155,22 @@ def estimate_errors(
         )
     n_instances = max(bags.n_instances, 1)
     left = beliefs.p_wrong[beliefs.is_open]
-    share, low, high = _calibrated(left, doubts, wrongs, n_instances, level)
+    share, low, high = calibrated_share(left, doubts, wrongs, n_instances, level)
     return ErrorEstimate(share, low, high, level, len(rows), float(left.sum()) / n_instances)
 
 
-def _before_answers(
+def _without_answers(
     model: Any, bags: Any, y: LabelSetsLike, known: ArrayLike | None, rows: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return how doubtful the labels of answered rows are without the answers, and if wrong."""
+    """Fit without the answers of some rows; return how doubtful its labels are, and if wrong."""
     if not len(rows):
         return np.empty(0), np.empty(0, dtype=bool)
     answers = np.asarray(known, dtype=object)
     others = answers.copy()
     if answers.shape == (bags.n_instances,):
         others[rows] = None
-    innermost, seen = innermost_model(model, bags)
-    given = innermost._read_instance_labels(answers, bags)[rows]
+    columns: Any = known_columns(answers, bags, model.classes_)
+    given = columns[rows]
     if (given < 0).any():
         raise ValueError(f"Row {rows[np.argmax(given < 0)]} of random_answers has no answer.")
     fitted = clone(model).fit(bags, y, instance_labels=others)
@@ -176,21 +179,17 @@ def _before_answers(
     return beliefs.p_wrong[rows], beliefs.best[rows] != given
 
 
-def _calibrated(
+def calibrated_share(
     left: NDArray[np.float64],
     doubts: NDArray[np.float64],
     wrongs: NDArray[np.bool_],
     n_instances: int,
     level: float,
 ) -> tuple[float, float, float]:
-    """Return the share of wrong labels, and its interval.
+    """Estimate the share of wrong labels, and its interval.
 
-    Parameters
-    ----------
-    left : ndarray
-        Doubt of the labels that nobody has checked.
-    doubts, wrongs : ndarrays of shape (n_random,)
-        Doubt of labels that were checked at random, and whether they were wrong.
+    `left` are the probabilities of errors of instances without an answer; `doubts` and `wrongs`
+    those of questions when they were asked, and whether the labels were wrong.
     """
     steps = (np.linspace(-FURTHEST, FURTHEST, n) for n in (N_SHIFTS, N_SLOPES))
     deviations = np.stack(np.meshgrid(*steps), axis=-1).reshape(-1, 2)
@@ -202,15 +201,15 @@ def _calibrated(
         chance = slips + (1.0 - 2.0 * slips) * seen
         log_weights.append(np.log(np.where(wrongs, chance, 1.0 - chance)).sum(axis=1))
     log_weight = np.logaddexp.reduce(log_weights, axis=0)
-    log_weight -= 0.5 * (deviations**2).sum(axis=1)
+    log_weight -= 1.5 * np.log1p(deviations**2 / 2.0).sum(axis=1)
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
-    # Of many instances, only how many are how doubtful matters.
+    # A histogram is enough: instances that are equally doubtful are alike.
     count, edges = np.histogram(_log_odds(left), N_BINS)
     p = expit(shift + slope * (edges[:-1] + edges[1:]) / 2.0)
     mean = p @ count / n_instances
     deviation = np.sqrt(OVERDISPERSION * (p * (1.0 - p)) @ count) / n_instances
-    # Quantiles of a mixture of normal distributions, one for each point of the grid.
+    # Quantiles of a mixture of one normal distribution per point of the grid.
     shares = np.linspace(0.0, min(1.0, float((mean + 4.0 * deviation).max(initial=0.0))), 500)
     below = weight @ ndtr((shares - mean[:, None]) / np.maximum(deviation, 1e-12)[:, None])
     low, middle, high = np.interp([(1 - level) / 2, 0.5, (1 + level) / 2], below, shares)
@@ -218,4 +217,5 @@ def _calibrated(
 
 
 def _log_odds(doubt: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log-odds of clipped probabilities."""
     return logit(np.clip(doubt, LEAST_DOUBT, 1.0 - LEAST_DOUBT))

@@ -1,4 +1,4 @@
-"""What a review has corrected, as files: a table, or what Label Studio and Raven open."""
+"""Files of a corrected table: the table itself, Label Studio tasks, Raven selections."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,21 +7,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from unbag._files import TABLES, PathLike, check, check_format, suffix_of, written_together
-from unbag.io import BagTable, write_label_studio, write_raven
-from unbag.io.annotated import KNOWN_LABEL, Status, answer_names, known_label_column
-from unbag.io.annotated import written_columns as columns_of_annotate
-from unbag.io.answers import corrected_tags
-from unbag.io.bag_table import CHUNK_BYTES
-from unbag.io.roles import USUAL
-from unbag.io.writing import own_columns, write_rows
+from unbag._files import TABLES, PathLike, check, check_format, suffix_of
 from unbag.labels import LabelSets
+from unbag.tables import BagTable
+from unbag.tables.annotated import KNOWN_LABEL, answer_names, known_label_column
+from unbag.tables.annotated import written_columns as columns_of_annotate
+from unbag.tables.answers import corrected_tags
+from unbag.tables.for_tools import write_for_tool
+from unbag.tables.roles import USUAL
+from unbag.tables.writing import own_columns, write_rows
 from unbag.tagging import DELIMITER, NO_LABEL
 
 from .session import Session
 
-#: Suffixes of the files of other tools.
-LABEL_STUDIO, RAVEN = ".json", ".txt"
+#: The programs for which files with some suffixes are.
+TOOLS = {".json": "label-studio", ".txt": "raven"}
 
 
 def write_corrected(
@@ -31,46 +31,22 @@ def write_corrected(
     *,
     media_root: PathLike | None = None,
 ) -> None:
-    """Write all files, or none.
-
-    Parameters
-    ----------
-    outputs : sequence of paths
-        ``.json`` for Label Studio, ``.txt`` for Raven; else a table, whose suffix selects the
-        format.
-    session : Session
-    table : BagTable
-        What the session reviews.
-    media_root : str or path, optional
-        Folder of the recordings, for Raven.
-    """
+    """Write all files, each of them whole."""
     for path in outputs:
-        if suffix_of(path) not in (LABEL_STUDIO, RAVEN):
+        if suffix_of(path) not in TOOLS:
             check_format(path, TABLES)
     answers = session.annotations()
-    # As `annotate` writes them: people listen to these, and background would be in their way.
-    selected = answers.annotation.copy()
-    selected[answers.status != Status.LABELLED] = None
-    with written_together():
-        for path in map(Path, outputs):
-            if suffix_of(path) == LABEL_STUDIO:
-                write_label_studio(
-                    path, table, selected, score=answers.probability, background_name=None
-                )
-            elif suffix_of(path) == RAVEN:
-                more = {"Probability": answers.probability.round(4)}
-                write_raven(
-                    path, table, selected, media_root=media_root, more=more, background_name=None
-                )
-            else:
-                write_corrected_table(path, session, table)
+    for path in map(Path, outputs):
+        if (tool := TOOLS.get(suffix_of(path))) is not None:
+            write_for_tool(tool, path, table, answers.selected, answers.probability, media_root)
+        else:
+            write_corrected_table(path, session, table)
 
 
 def write_corrected_table(path: PathLike, session: Session, table: BagTable) -> None:
     """Write the rows of the table with what the model says, the answers, and corrected tags."""
-    columns = session.annotations().columns()
+    columns = session.annotations().columns(session.known())
     known = columns.pop(KNOWN_LABEL)
-    known[:] = session.known()
     taken = own_columns(table)
     source = table.source
     written = {} if source is None else columns_of_annotate(source, table.roles)
@@ -87,13 +63,12 @@ def write_corrected_table(path: PathLike, session: Session, table: BagTable) -> 
         new[names[KNOWN_LABEL]] = known
     else:
         names[KNOWN_LABEL] = column
-        cells[column] = _in_rows(known, table)
-    write_rows(table, path, new, None, CHUNK_BYTES, annotated=names, label_cells=cells)
+        cells[column] = _in_rows(pa.array(known.tolist(), pa.string()), table)
+    write_rows(table, path, new, annotated=names, label_cells=cells)
 
 
-def _in_rows(values: Any, table: BagTable) -> pa.Array:
-    """Put labels of instances into the order of the rows."""
-    cells = pa.array(list(values), pa.string())
+def _in_rows(cells: pa.Array, table: BagTable) -> pa.Array:
+    """Put what belongs to instances into the order of the rows; null where a row was left out."""
     if table.is_wide:
         return pa.ListArray.from_arrays(pa.array(table.bags.offsets, pa.int32()), cells)
     place = np.full(table.n_rows, -1, np.intp)
@@ -102,12 +77,12 @@ def _in_rows(values: Any, table: BagTable) -> pa.Array:
 
 
 def _tag_cells(labels: LabelSets, table: BagTable, new: dict[str, Any]) -> dict[str, pa.Array]:
-    """Make the columns of tags anew, in the order of the rows, where they have changed.
+    """Return the columns of tags if they have changed, in the order of the rows.
 
-    Tags that a second table has become a column of this one, which is added to `new`.
+    Tags from a second table become a column of this one: it is added to `new`.
     """
     roles = table.roles
-    delimiter = roles.delimiter or DELIMITER
+    delimiter = roles.label_separator or DELIMITER
     if table.labels is not None and _are_same(labels, table.labels):
         return {}
     if roles.label_columns:
@@ -130,7 +105,7 @@ def _tag_cells(labels: LabelSets, table: BagTable, new: dict[str, Any]) -> dict[
 
 
 def _indicator_cells(labels: LabelSets, table: BagTable) -> dict[str, pa.Array]:
-    """Make columns of 1, 0 and empty cells; a class that is new gets one of its own."""
+    """Return columns of 1, 0 and empty cells; a new class gets its own column."""
     rows = _bag_of_row(table)
     found = {}
     for name, states in zip(labels.classes.tolist(), labels.indicator.T, strict=True):
@@ -145,13 +120,11 @@ def _bag_of_row(table: BagTable) -> pa.Array:
     """Return the bag of each row, null where a row was left out."""
     if table.is_wide:
         return pa.array(np.arange(len(table.bags)))
-    bag = np.full(table.n_rows, -1)
-    bag[table.rows] = np.repeat(np.arange(len(table.bags)), table.bags.sizes)
-    return pa.array(bag, mask=bag < 0)
+    return _in_rows(pa.array(np.repeat(np.arange(len(table.bags)), table.bags.sizes)), table)
 
 
 def _are_same(labels: LabelSets, others: LabelSets) -> bool:
-    """Return whether nobody has changed a tag, classes that no bag has aside."""
+    """Return whether all bags have the same tags; classes without a bag do not count."""
     return (
         labels.to_sets()
         == LabelSets(

@@ -192,7 +192,9 @@
     }
     parts.push(element("button", { type: "button", onclick: addTag }, TEXT.addTag, " ", key("t")));
     $("tags").replaceChildren(...parts);
-    $("impossible").textContent = bag.impossible ? TEXT.impossible : "";
+    const aside = bag.instances.filter((each) => each.aside !== null).slice(0, 3);
+    const faults = aside.map((each) => TEXT.aside(each.place + 1, each.aside));
+    $("impossible").textContent = [...(bag.impossible ? [TEXT.impossible] : []), ...faults].join(" ");
   };
 
   // ---- Where the instances lie in their recording.
@@ -753,6 +755,7 @@
     if (status.gain !== null && status.gain !== undefined && status.coming) {
       parts.push(TEXT.gain(status.coming, status.gain.toFixed(1), status.change));
     }
+    parts.push(...status.notes);
     const fit = status.refit;
     if (fit) {
       parts.push(fit.error ?? (fit.running ? TEXT.fitProgress(percent(fit.done)) : TEXT.newAnswers(fit.new, fit.every)));
@@ -877,7 +880,6 @@
     const wanted = /^#bag\/(\d+)$/.exec(location.hash);
     await watch();
     if (status === null) return;
-    for (const note of status.notes) say(note);
     setView("bags");
     try {
       if (wanted !== null) await openBag(Number(wanted[1]));

@@ -1,14 +1,15 @@
-"""Which instance to ask people about next.
+"""Active learning: which instances and tags people should check next.
 
-An answer is worth most where it settles most: see `unbag.review.beliefs`. A round of questions is
-asked between two fits, and is more than a list of the best. Its questions lie in different bags,
-and no two of them are near-copies of each other, so that the next fit learns from all of them. A
-tenth are drawn at random, so that the errors that are left can be estimated (`estimate_errors`),
-and some are about rare classes and suspicious tags, which seldom have the highest gain.
+The gain of a question is what its answer is expected to settle: see `unbag.review.beliefs`. A round
+of questions is asked between two fits, and is more than a list of the best. Its questions lie in
+different bags, and no two of them are near-copies of each other, so that the next fit learns from
+all of them. A tenth are drawn at random, to estimate the remaining errors (`estimate_errors`), and
+some are about rare classes and suspicious tags, which seldom have the highest gain.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -17,10 +18,10 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import StandardScaler
 
 from unbag._random import Seed, generator
-from unbag.bags import Features, as_bags
+from unbag.bags import Bags, Features, as_bags
 from unbag.checking import ArrowTable
 from unbag.labels import ColumnOfLabel, LabelSetsLike
-from unbag.model_selection.scorers import innermost_model
+from unbag.model_selection import innermost_model
 
 from .beliefs import MOST_ENTRIES, Beliefs
 
@@ -28,23 +29,23 @@ Strategy = Literal["default", "gain", "entropy", "margin", "random", "tag"]
 
 #: Share of the questions of a round that are drawn at random: without them, estimates are biased.
 RANDOM_SHARE = 0.1
-#: Least weight in that draw, so that labels of which the model is certain are checked too.
+#: Least weight in that draw, so that labels that the model is certain of are checked as well.
 LEAST_WEIGHT = 0.02
 #: Share of the questions of a round that are about rare classes, if there are any.
 RARE_SHARE = 0.1
 #: Share of the questions of a round that are about tags that look wrong, if there are any.
 SUSPICIOUS_SHARE = 0.1
-#: A class is rare if it has less than this part of the instances that a class has on average.
+#: A class is rare if it has less than this share of the mean number of instances per class.
 RARE = 0.25
-#: Whether an instance is of a class is open if that is neither less probable, nor its opposite.
+#: A question is open if both answers, yes and no, have at least this probability.
 OPEN = 0.05
-#: What a question is worth less if the same has been asked of another instance in this round.
+#: Share of its worth that an instance loses if a copy of it is asked about in the same round.
 REPETITION = 0.5
-#: More alike than that, two instances are near-copies.
+#: Similarity above which two instances are near-copies.
 NEAR_COPY = 0.95
-#: So many candidates for each question, and at least and at most so many in all.
+#: Number of candidates for each question, and the least and the largest number in all.
 CANDIDATES, FEWEST_CANDIDATES, MOST_CANDIDATES = 20, 200, 20_000
-#: Answers to earlier questions of a bag that are followed up when more are planned in it.
+#: Combinations of answers to earlier questions that are kept when more are planned in a bag.
 MOST_WORLDS = 16
 
 
@@ -59,18 +60,18 @@ class Questions:
     bags : ndarray of int of shape (n_questions,)
         Positions of their bags.
     classes : ndarray of object of shape (n_questions,)
-        The class whose presence in the bag is asked, for questions about tags; else None.
+        For questions about tags, the class that may be in the bag; else None.
     gains : ndarray of shape (n_questions,)
-        Bits that the answer is expected to take off the sum of the entropies in the bag.
+        Expected decrease of the sum of the entropies in the bag, in bits.
     changes : ndarray of shape (n_questions,)
         How many labels of the annotated table the answer is expected to change, by itself and
-        before the next fit. Their sum is what all of the answers are expected to change.
+        before the next fit. Their sum is the expected number of changes by all of the answers.
     p_wrong : ndarray of shape (n_questions,)
         The probability that the label of the instance is wrong in the annotated table, for
         `estimate_errors`; NaN for questions about tags.
     strategies : ndarray of str of shape (n_questions,)
         Why each is asked: "gain", "entropy", "margin", "random", "rare class", "tag", or "stay",
-        which goes on in the bag of the question before.
+        another question in the same bag.
     """
 
     instances: NDArray[np.intp]
@@ -86,13 +87,16 @@ class Questions:
 
 
 class Question(NamedTuple):
-    """One of the `Questions`, while they are chosen; `column` is that of the class of a tag."""
+    """One of the `Questions`: the label of an instance, or whether a class is in a bag.
 
-    row: int
+    `instance` is a row of `Bags.X`, or -1, and then `column` is the class that may be in the bag.
+    """
+
+    instance: int
     bag: int
     gain: float
-    n_changed: float
-    why: str
+    change: float
+    strategy: str
     column: int = -1
 
 
@@ -108,7 +112,6 @@ def next_questions(
     asked: ArrayLike | None = None,
     tags: Literal[True] | ArrowTable | None = None,
     seconds: tuple[float, float] | None = None,
-    current: int | None = None,
 ) -> Questions:
     """Choose the instances whose labels people should check next.
 
@@ -121,35 +124,33 @@ def next_questions(
     known : array-like of shape (n_instances,), optional
         The answers so far, as `instance_labels` of ``fit``: None or -1 where there is none.
     strategy : {"default", "gain", "entropy", "margin", "random", "tag"}
-        "gain" asks where the expected drop of the sum of the entropies in the bag is largest,
-        "entropy" where that of the instance is, "margin" where its two likeliest classes are
-        closest, and "random" anywhere. "tag" asks whether a class is in a bag, see `tags`.
-        "default" is "gain" and "margin" together, without near-copies, with a tenth of the
-        questions at random and, if there are rare classes or tags that look wrong, a tenth about
-        each of those. With questions about tags, "gain" and "margin" choose the instances, but
-        their gains alone decide between them and the tags, which have no margin.
+        "gain" chooses the instances with the largest expected decrease of the sum of the entropies
+        in their bag, "entropy" those with the largest entropy, "margin" those whose two most likely
+        classes are closest, and "random" any. "tag" asks whether a class is in a bag, see `tags`.
+        "default" combines "gain" and "margin", without near-copies, with a tenth of the questions
+        at random and, if there are rare classes or tags that look wrong, a tenth about each of
+        these. Tags have no margin, so their gains are compared with the gains of the chosen
+        instances.
     n_questions : int, default=20
-        How many, at most: all of them are asked before the model is fitted again.
+        The largest number of questions: all of them are asked before the model is fitted again.
     random_state : int, Generator, RandomState or None
     asked : array-like of int, optional
         Rows that were answered since the model was fitted. Their bags are left alone until then,
         except by "random".
     tags : True or the table of `check_labels`, optional
-        Whether questions about tags may be among those of "default" and "tag": True for tags that
-        are unknown in `y`, a table for those that look wrong too.
+        Which tags "default" and "tag" may ask about: True for those that are unknown in `y`, a
+        table for those that look wrong as well.
     seconds : pair of float, optional
         Seconds that it takes to go to another bag, and to answer. Then "default" and "gain" stay
-        in a bag as long as its gain per second is higher than that of the next one.
-    current : int, optional
-        The bag that is open: with `seconds`, it takes no time to go there.
+        in a bag as long as it offers more gain per second than the next one.
 
     Returns
     -------
     Questions
-        One per bag, unless there are fewer bags than questions, or `seconds` says that it is worth
-        staying. "random" may draw several of a bag. Those at random and about rare classes are
-        spread over the round, the others are in the order in which they were chosen, best first; if
-        some of them are about tags, in the order of their gains.
+        One per bag, unless there are fewer bags than questions, or `seconds` makes it worth
+        staying. "random" may draw several from one bag. Random questions and those about rare
+        classes are spread over the round; the others are in the order in which they were chosen,
+        best first, or in the order of their gains if some of them are about tags.
 
     Raises
     ------
@@ -158,19 +159,20 @@ def next_questions(
 
     Notes
     -----
-    Exact: a gain takes one inference of the bag for each answer that has a probability. An upper
-    bound of the gain is known without, and instances are tried in its order until no other can be
-    better. In a table of long bags this ends early, and then instances that were not tried count
-    by their own entropy, a lower bound of the gain.
+    Gains are exact, except that answers with probabilities below 0.001 are left out: each takes one
+    inference of the bag for each answer. An upper bound of the gain needs no inference, and
+    instances are tried in its order until no other can be better. In a table of large bags the
+    search ends early, and instances that were not tried have their own entropy instead, a lower
+    bound of the gain.
 
-    At random does not mean evenly: instances are drawn in proportion to the standard deviation of
-    whether the model's label is wrong, plus a little. This depends on nothing but a probability
-    which `estimate_errors` knows, and leaves out those that nobody needs to check.
+    Random draws of "default" are not uniform: the weight of an instance is the standard deviation
+    of whether the model's label is wrong, plus a constant. It depends on nothing but the
+    probability `p_wrong`, which `estimate_errors` uses, and is low for labels that are certain.
 
     Examples
     --------
-    Low instances are "a", high ones "b". In the last bag one is "a" and the other "b", and nobody
-    knows which.
+    Low instances are "a", high ones "b". In the last bag one is "a" and the other "b", but both
+    look the same.
 
     >>> from unbag import ORLogisticRegression
     >>> from unbag.review import next_questions
@@ -181,7 +183,7 @@ def next_questions(
     >>> questions.instances, questions.bags
     (array([6]), array([4]))
 
-    The answer settles both of them: two coin tosses less.
+    The answer settles both of them, so it is worth two bits.
 
     >>> questions.gains.round(2)
     array([2.])
@@ -194,49 +196,60 @@ def next_questions(
         raise ValueError(f"seconds must be a pair of positive numbers; got {seconds!r}.")
     bags = as_bags(bags)
     innermost, seen = innermost_model(model, bags)
-    beliefs = Beliefs.of(innermost, as_bags(seen), y, known)
-    choice = Choice(beliefs, as_bags(seen).X, n_questions, generator(random_state))
-    choice.leave_alone(asked)
-    about_tags: list[Question] = []
-    if strategy == "tag" or (strategy == "default" and tags is not None):
-        table = None if tags is True else tags
-        about_tags = tag_questions(
-            beliefs, innermost.classes_, bags.ids, table, choice, everywhere=strategy == "tag"
-        )
-    if strategy == "default":
-        found = choice.default(about_tags)
-    elif strategy == "tag":
-        found = sorted(about_tags, key=lambda each: -each.gain)[:n_questions]
-    elif strategy == "random":
-        found = choice.at_random(n_questions, even=True)
-    else:
-        found = choice.best(strategy)
+    seen = as_bags(seen)
+    beliefs = Beliefs.of(innermost, seen, y, known)
+    suspicious = [] if tags is None or tags is True else tags.to_pylist()
+    found = chosen_questions(
+        beliefs, seen, innermost.classes_, strategy, n_questions, generator(random_state),
+        asked=asked, about_tags=tags is not None or strategy == "tag", suspicious=suspicious,
+    )  # fmt: skip
     if seconds is not None and strategy in ("default", "gain"):
-        found = staying(beliefs, found, n_questions, seconds, current)
+        found = stay_in_bags(beliefs, found, n_questions, seconds)
     names = np.array([*innermost.classes_.tolist(), None], dtype=object)
-    rows = np.array([each.row for each in found], dtype=np.intp)
+    rows = np.array([each.instance for each in found], dtype=np.intp)
     return Questions(
         instances=rows,
         bags=np.array([each.bag for each in found], dtype=np.intp),
-        classes=names[[each.column for each in found]] if found else np.empty(0, dtype=object),
+        classes=names[np.array([each.column for each in found], dtype=np.intp)],
         gains=np.array([each.gain for each in found], dtype=float),
-        changes=np.array([each.n_changed for each in found], dtype=float),
+        changes=np.array([each.change for each in found], dtype=float),
         p_wrong=np.where(rows < 0, np.nan, beliefs.p_wrong[rows]),
-        strategies=np.array([each.why for each in found], dtype=str),
+        strategies=np.array([each.strategy for each in found], dtype=str),
     )
 
 
-class Choice:
-    """The questions of one round, as they are chosen.
+def chosen_questions(
+    beliefs: Beliefs,
+    bags: Bags,
+    classes: NDArray[Any],
+    strategy: Strategy,
+    n_questions: int,
+    rng: np.random.Generator,
+    *,
+    asked: ArrayLike | None = None,
+    about_tags: bool = False,
+    suspicious: Sequence[Mapping[str, Any]] = (),
+) -> list[Question]:
+    """Choose a round of questions; `bags` have the features that the model itself sees.
 
-    Parameters
-    ----------
-    beliefs : Beliefs
-    features : array or sparse matrix of shape (n_instances, n_features)
-        As the model sees them.
-    n_questions : int
-    rng : Generator
+    With `about_tags`, "default" asks about unknown tags as well, and about the `suspicious` ones,
+    which are rows of `check_labels`.
     """
+    this_round = QuestionRound(beliefs, bags.X, n_questions, rng)
+    this_round.leave_out_bags_of(asked)
+    if strategy == "random":
+        return this_round.at_random(n_questions, True)
+    if strategy not in ("default", "tag"):
+        return this_round.best(strategy)
+    found: list[Question] = []
+    if about_tags:
+        presence = _presence_of_suspicious(suspicious, classes, bags.ids)
+        found = this_round.about_tags(presence, everywhere=strategy == "tag")
+    return found[:n_questions] if strategy == "tag" else this_round.default(found)
+
+
+class QuestionRound:
+    """Choose the questions of one round; bags with a question are taken."""
 
     def __init__(
         self, beliefs: Beliefs, features: Features, n_questions: int, rng: np.random.Generator
@@ -245,9 +258,12 @@ class Choice:
         self.features: Features = features
         self.rng: np.random.Generator = rng
         self.n_questions: int = n_questions
+        self.n_candidates: int = min(
+            max(CANDIDATES * n_questions, FEWEST_CANDIDATES), MOST_CANDIDATES
+        )
         self.is_taken: NDArray[np.bool_] = np.zeros(len(beliefs.offsets) - 1, dtype=bool)
 
-    def leave_alone(self, asked: ArrayLike | None) -> None:
+    def leave_out_bags_of(self, asked: ArrayLike | None) -> None:
         """Ask nothing in the bags of these rows."""
         rows = np.asarray([] if asked is None else asked, dtype=np.intp)
         n_instances = len(self.beliefs.posterior)
@@ -257,47 +273,78 @@ class Choice:
 
     @property
     def free(self) -> NDArray[np.bool_]:
-        """Whether each instance may be asked: nobody has, and no other of its bag in this round."""
+        """Whether each instance may be asked: it is open, and its bag is not taken."""
         return self.beliefs.is_open & ~self.is_taken[self.beliefs.bag]
 
     def questions(self, rows: Sequence[int] | NDArray[np.intp], why: str) -> list[Question]:
-        """Return questions about instances, with what their answers are expected to change."""
+        """Return questions about instances, with gains and changes, and take their bags."""
         rows = np.asarray(rows, dtype=np.intp)
         bags = self.beliefs.bag[rows]
         self.is_taken[bags] = True
-        entries = zip(rows.tolist(), bags.tolist(), *self.beliefs.expected(rows), strict=True)
+        effects = self.beliefs.expected_effects(rows)
+        entries = zip(rows.tolist(), bags.tolist(), *effects, strict=True)
         return [Question(row, bag, float(g), float(n), why) for row, bag, g, n in entries]
 
     def best(self, strategy: str) -> list[Question]:
-        """Choose the instances with the highest scores, one per bag."""
-        beliefs = self.beliefs
+        """Choose the best instance of each of the best bags, then others if there are too few."""
+        beliefs, n, free = self.beliefs, self.n_questions, np.flatnonzero(self.free)
         if strategy == "gain":
-            score = best_gains(beliefs, self.free, self.n_questions)
+            score = best_gains(beliefs, self.free, n)
         else:
             score = beliefs.entropy if strategy == "entropy" else -beliefs.margin
-        return self.questions(self._one_per_bag(score, self.n_questions), strategy)
-
-    def _one_per_bag(self, score: NDArray[np.float64], n: int) -> NDArray[np.intp]:
-        """Return the best instance of each of the best bags; of fewer bags, more of each."""
-        beliefs, free = self.beliefs, np.flatnonzero(self.free)
         order = free[np.argsort(-score[free], kind="stable")]
         firsts = np.sort(np.unique(beliefs.bag[order], return_index=True)[1])
         chosen = order[firsts][:n]
-        if len(chosen) < n:
-            others = np.flatnonzero(beliefs.is_open)
-            others = others[~np.isin(others, chosen)]
-            others = others[np.argsort(-score[others], kind="stable")]
-            chosen = np.concatenate([chosen, others[: n - len(chosen)]])
-        return chosen
+        others = self._others(score, chosen, n - len(chosen))
+        return self.questions(np.concatenate([chosen, others]), strategy)
+
+    def _others(self, score: NDArray[np.float64], chosen: ArrayLike, n: int) -> NDArray[np.intp]:
+        """Return the best n of all other instances, from any bag."""
+        rows = np.setdiff1d(np.flatnonzero(self.beliefs.is_open), chosen)
+        return rows[np.argsort(-score[rows], kind="stable")[:n]]
 
     def at_random(self, n: int, even: bool = False) -> list[Question]:
-        """Draw instances: evenly, or in proportion to the deviation of whether labels are wrong."""
+        """Draw open instances, uniformly if `even`, else doubtful ones more often."""
         p_wrong = self.beliefs.p_wrong
         weight = np.sqrt(p_wrong * (1.0 - p_wrong)) + LEAST_WEIGHT
         rows = np.flatnonzero(self.beliefs.is_open)
-        # The largest of such keys are a draw without replacement by these weights.
+        # The n largest of these keys are a weighted draw without replacement.
         keys = self.rng.gumbel(size=len(rows)) + (0.0 if even else np.log(weight[rows]))
         return self.questions(rows[np.argsort(-keys, kind="stable")[:n]], "random")
+
+    def about_tags(self, presence: NDArray[np.float64], *, everywhere: bool) -> list[Question]:
+        """Ask whether classes are in bags, where tags are unknown or look wrong.
+
+        `presence` is the probability that a class with a suspicious tag occurs, NaN for others.
+        There is at most one question per bag, with the highest gain. Bags that are taken are left
+        out, and tags that an answer about an instance has settled. So are bags without any known
+        tag, unless `everywhere`: questions about their instances tell more.
+        """
+        beliefs, n_classes = self.beliefs, presence.shape[1]
+        sizes = np.diff(beliefs.offsets)
+        is_asked = beliefs.problem.y[:, :n_classes] == -1
+        if not everywhere:
+            is_asked[is_asked.all(axis=1)] = False
+        suspected = ~np.isnan(presence)
+        doubt = np.where(is_asked, _rough_doubt(beliefs)[:, :n_classes], 0.0)
+        doubt[suspected] = np.minimum(presence, 1.0 - presence)[suspected]
+        is_asked |= suspected
+        settled = ~beliefs.is_open & (beliefs.best < n_classes)
+        is_asked[beliefs.bag[settled], beliefs.best[settled]] = False
+        is_asked[self.is_taken | (sizes == 0)] = False
+        pairs = np.argwhere(is_asked)
+        pairs = pairs[np.argsort(-doubt[is_asked], kind="stable")[: self.n_candidates]]
+        entries = np.cumsum(3 * sizes[pairs[:, 0]] * beliefs.posterior.shape[1])
+        bags, columns = pairs[: np.searchsorted(entries, MOST_ENTRIES, side="right")].T
+        likely = presence[bags, columns]
+        unknown = np.isnan(likely)
+        likely[unknown] = beliefs.presence(bags[unknown], columns[unknown])
+        effects = beliefs.expected_effects_of_tags(bags, columns, likely)
+        found = [
+            Question(-1, int(bag), float(gain), float(change), "tag", int(column))
+            for bag, column, gain, change in zip(bags, columns, *effects, strict=True)
+        ]
+        return _first_of_each_bag(sorted(found, key=lambda each: -each.gain))
 
     def default(self, about_tags: list[Question]) -> list[Question]:
         """Choose a round of questions: by gain, at random, about rare classes and tags."""
@@ -311,24 +358,24 @@ class Choice:
         found = self.questions(chosen[: n_best - len(rare)], "gain")
         spread += self.questions(rare, "rare class")
         if about_tags:
-            # A tag has no margin: what they have in common is the gain.
+            # A tag has no margin, so compare the gains.
             taken = {each.bag for each in spread}
             rivals = [*found, *(each for each in about_tags if each.bag not in taken)]
             found = _first_of_each_bag(sorted(rivals, key=lambda each: -each.gain))
             found = found[: n - len(spread)]
         if n > len(found) + len(spread):
-            # Fewer bags than questions.
-            found += self.questions(self._rest(worth, [*found, *spread]), "gain")
+            # There are fewer bags than questions.
+            asked = [each.instance for each in (*found, *spread)]
+            found += self.questions(self._others(worth, asked, n - len(asked)), "gain")
         for each in spread:
             found.insert(int(self.rng.integers(len(found) + 1)), each)
         return found
 
     def _worth(self) -> NDArray[np.float64]:
-        """Return what questions are worth: by their gain, and by how close two classes are.
+        """Return the worth of questions: gain and closeness of two classes, each scaled to 1.
 
-        Neither is best everywhere. The gain counts what an answer settles, which may be little more
-        than which of many unlikely classes it is not; what is close is often wrong. Each counts in
-        parts of its largest.
+        Neither is best everywhere. A gain may only exclude some of many unlikely classes, while
+        labels whose two best classes are close are often wrong.
         """
         free = self.free
         gain = best_gains(self.beliefs, free, FEWEST_CANDIDATES + self.n_questions)
@@ -338,30 +385,21 @@ class Choice:
         return np.where(gain > 0.0, gain / largest + 1.0 - self.beliefs.margin, 0.0)
 
     def _about_suspicious(self, about_tags: list[Question], most: int) -> list[Question]:
-        """Choose tags that look wrong: by the model, which believes them, they have little gain."""
+        """Choose tags that look wrong; their gain is low, since the model believes them."""
         y = self.beliefs.problem.y
         suspected = [
             each for each in about_tags
             if y[each.bag, each.column] != -1 and not self.is_taken[each.bag]
         ]  # fmt: skip
-        suspected.sort(key=lambda each: -each.n_changed)
+        suspected.sort(key=lambda each: -each.change)
         found = suspected[: min(max(int(SUSPICIOUS_SHARE * self.n_questions), 1), most)]
         self.is_taken[[each.bag for each in found]] = True
         return found
 
-    def _rest(self, worth: NDArray[np.float64], found: list[Question]) -> NDArray[np.intp]:
-        """Return the best of all other instances, whatever their bags."""
-        others = self.beliefs.is_open.copy()
-        others[[each.row for each in found if each.row >= 0]] = False
-        rows = np.flatnonzero(others)
-        rows = rows[np.argsort(-worth[rows], kind="stable")]
-        return rows[: self.n_questions - len(found)]
-
     def _diverse(self, worth: NDArray[np.float64], n: int) -> NDArray[np.intp]:
-        """Choose one by one, each time by what is left of the worth after those before."""
+        """Choose one by one; each choice lowers the worth of instances that are like it."""
         beliefs, rows = self.beliefs, np.flatnonzero(self.free & (worth > 0.0))
-        n_candidates = min(max(CANDIDATES * n, FEWEST_CANDIDATES), MOST_CANDIDATES)
-        rows = rows[np.argsort(-worth[rows], kind="stable")[:n_candidates]]
+        rows = rows[np.argsort(-worth[rows], kind="stable")[: self.n_candidates]]
         if len(rows) < 2:
             return rows[:n]
         alike = Similarity(self.features[rows], beliefs.posterior[rows])
@@ -377,7 +415,7 @@ class Choice:
     def _about_rare(
         self, worth: NDArray[np.float64], chosen: NDArray[np.intp], quota: int
     ) -> list[int]:
-        """Choose instances of rare classes, unless enough are among those that are chosen."""
+        """Choose instances of rare classes, unless enough of the chosen ones are."""
         beliefs = self.beliefs
         n_expected = beliefs.posterior.sum(axis=0)
         occurs = n_expected > 0.5
@@ -390,7 +428,7 @@ class Choice:
         found: list[int] = []
         is_free = self.free
         is_free[np.isin(beliefs.bag, beliefs.bag[chosen])] = False
-        # Those of which least is known come first.
+        # Classes with the fewest known instances come first.
         for column in sorted(rare.tolist(), key=lambda each: int((known == each).sum())):
             rows = np.flatnonzero(is_free & is_open[:, column])
             if len(found) < wanted and len(rows):
@@ -400,6 +438,7 @@ class Choice:
 
 
 def _first_of_each_bag(questions: list[Question]) -> list[Question]:
+    """Return the first question about each bag."""
     found: dict[int, Question] = {}
     for each in questions:
         found.setdefault(each.bag, each)
@@ -407,13 +446,13 @@ def _first_of_each_bag(questions: list[Question]) -> list[Question]:
 
 
 class Similarity:
-    """How alike instances are: near each other, and likely of the same class.
+    """Similarity of instances: the product of how near their features and their posteriors are.
 
-    One is for copies. The distance at which it has fallen to 0.6 is that of a neighbour.
+    It is 1 for copies, and 0.6 at the usual distance of neighbours with the same posterior.
     """
 
     def __init__(self, features: Any, posterior: NDArray[np.float64]) -> None:
-        # Not centred, so that sparse features stay so; distances are the same.
+        # Not centred, so that sparse features stay sparse; distances are the same.
         self.features: Any = StandardScaler(with_mean=False).fit_transform(features)
         self.roots: NDArray[np.float64] = np.sqrt(posterior)
         n = len(posterior)
@@ -423,163 +462,87 @@ class Similarity:
         self.width: float = max(float(np.median(squares.min(axis=1))), 1e-12)
 
     def to(self, place: int) -> NDArray[np.float64]:
-        """Return how alike all of them are to the one at a place."""
+        """Return the similarity of all instances to the one at a position."""
         here = slice(place, place + 1)
         squares = euclidean_distances(self.features, self.features[here], squared=True)[:, 0]
         return np.exp(-squares / (2.0 * self.width)) * (self.roots @ self.roots[place])
 
 
 def best_gains(beliefs: Beliefs, is_free: NDArray[np.bool_], n_bags: int) -> NDArray[np.float64]:
-    """Compute expected gains, exactly where they are among the best of so many bags.
+    """Compute expected gains, exactly for those that may be among the best of `n_bags` bags.
 
-    Others count by their own entropies, which are lower bounds.
+    The others are entropies, which are lower bounds.
     """
-    gain, bound = beliefs.entropy.copy(), beliefs.most_gains()
+    gain, bound = beliefs.entropy.copy(), beliefs.gain_bounds()
     rows = np.flatnonzero(is_free & (gain > 0.0))
     rows = rows[np.argsort(-bound[rows], kind="stable")]
     best = np.zeros(len(beliefs.offsets) - 1)
     spent, size = 0, max(n_bags, 64)
     while len(rows) and spent < MOST_ENTRIES:
         settled = np.partition(best, -n_bags)[-n_bags] if 0 < n_bags <= len(best) else 0.0
-        # Neither the best of its bag any more, nor among the best bags.
+        # The others can neither be the best of their bag, nor make it one of the best bags.
         rows = rows[bound[rows] > np.maximum(best[beliefs.bag[rows]], settled)]
         tried, rows = rows[:size], rows[size:]
-        entries = np.cumsum(beliefs.entries(tried))
+        entries = np.cumsum(beliefs.n_entries(tried))
         n_tried = int(np.searchsorted(entries, MOST_ENTRIES - spent, side="right"))
         if n_tried < len(tried):
             rows, tried = rows[:0], tried[:n_tried]
         spent += int(entries[n_tried - 1]) if n_tried else 0
-        gain[tried] = beliefs.expected(tried)[0]
+        gain[tried] = beliefs.expected_effects(tried)[0]
         np.maximum.at(best, beliefs.bag[tried], gain[tried])
         size *= 2
     return gain
 
 
-# Staying in a bag.
-
-
-def staying(
-    beliefs: Beliefs,
-    found: list[Question],
-    n_questions: int,
-    seconds: tuple[float, float],
-    current: int | None,
+def stay_in_bags(
+    beliefs: Beliefs, found: list[Question], n_questions: int, seconds: tuple[float, float]
 ) -> list[Question]:
-    """Ask more in a bag, as long as that has a higher gain per second than the next question.
-
-    Each question is followed by the others of its bag, in the order in which they would be asked.
-    If a bag is open, it comes first where it beats all others.
-    """
+    """Insert more questions about a bag while they gain more per second than the next bag."""
     going, answering = seconds
-    free = np.flatnonzero(beliefs.is_open)
-    if current is not None:
-        rows = free[beliefs.bag[free] == current]
-        found = [each for each in found if each.bag != current]
-        if len(rows):
-            gains, changes = beliefs.expected(rows)
-            best = int(gains.argmax())
-            here = Question(
-                int(rows[best]), int(current), float(gains[best]), float(changes[best]), "stay"
-            )
-            elsewhere = max((each.gain for each in found), default=0.0)
-            is_worth = here.gain / answering > elsewhere / (going + answering)
-            found = [here, *found] if is_worth else found
     planned: list[Question] = []
     for place, question in enumerate(found):
         if len(planned) >= n_questions:
             break
         planned.append(question)
         later = max((each.gain for each in found[place + 1 :]), default=0.0)
-        if question.row < 0:
-            continue
-        for more in followed_up(beliefs, question.row):
-            if more.gain / answering <= later / (going + answering):
-                break
-            planned.append(more)
+        if question.instance >= 0:
+            planned += takewhile(
+                lambda more, least=later / (going + answering): more.gain / answering > least,
+                follow_ups(beliefs, question.instance),
+            )
     return planned[:n_questions]
 
 
-def followed_up(beliefs: Beliefs, row: int) -> Iterator[Question]:
-    """Generate what to ask next in the bag of an instance, its own answer not being known yet.
+def follow_ups(beliefs: Beliefs, row: int) -> Iterator[Question]:
+    """Yield further questions in the bag of an instance, before its own answer is known.
 
-    Each gain is the mean over the answers to the questions before, the likeliest `MOST_WORLDS` of
-    them: one copy of the bag for each.
+    Each gain is a mean over the `MOST_WORLDS` most likely answers to the questions before; each of
+    these worlds is a copy of the bag.
     """
-    first, last = beliefs.offsets[beliefs.bag[row] : beliefs.bag[row] + 2]
-    size, bag = int(last - first), int(beliefs.bag[row])
+    bag = int(beliefs.bag[row])
+    first, size = int(beliefs.offsets[bag]), int(np.diff(beliefs.offsets)[bag])
     worlds, chance, asked = beliefs, np.ones(1), np.array([row])
     while True:
-        place, columns = worlds.answers(asked)
+        place, columns = worlds.likely_answers(asked)
         weight = chance[place] * worlds.posterior[asked[place], columns]
-        likeliest = np.argsort(-weight, kind="stable")[:MOST_WORLDS]
-        place, columns, weight = place[likeliest], columns[likeliest], weight[likeliest]
-        worlds = worlds.after(asked[place], columns)
+        kept = np.argsort(-weight, kind="stable")[:MOST_WORLDS]
+        place, columns, weight = place[kept], columns[kept], weight[kept]
+        worlds = worlds.after_answers(asked[place], columns)
         chance = weight / weight.sum()
         open_rows = np.flatnonzero(worlds.is_open[:size])
         if not len(open_rows):
             return
         copies = np.arange(len(chance))[:, None] * size
-        gains, changes = worlds.expected((copies + open_rows).ravel())
-        gains, changes = (chance @ each.reshape(len(chance), -1) for each in (gains, changes))
+        effects = worlds.expected_effects((copies + open_rows).ravel())
+        gains, changes = (chance @ each.reshape(len(chance), -1) for each in effects)
         best = int(gains.argmax())
-        yield Question(
-            int(first + open_rows[best]), bag, float(gains[best]), float(changes[best]), "stay"
-        )
-        asked = (copies + open_rows[best]).ravel()
-
-
-# Tags.
-
-
-def tag_questions(
-    beliefs: Beliefs,
-    classes: NDArray[Any],
-    ids: NDArray[Any],
-    table: ArrowTable | None,
-    choice: Choice,
-    *,
-    everywhere: bool,
-) -> list[Question]:
-    """Return questions whether classes are in bags: unknown tags, and those that look wrong.
-
-    At most one per bag, with the highest gain. Bags that are taken are left out, and tags that an
-    answer about an instance has settled. So are, unless they are asked for `everywhere`, the tags
-    of bags in which nobody has looked: there, instances tell more.
-    """
-    is_asked = beliefs.problem.y[:, : len(classes)] == -1
-    if not everywhere:
-        is_asked[is_asked.all(axis=1)] = False
-    doubt = _rough_doubt(beliefs)[:, : len(classes)] * is_asked
-    presence = np.full(is_asked.shape, np.nan)
-    if table is not None:
-        suspected = _presence_by_table(table, classes, ids, presence)
-        is_asked |= suspected
-        doubt[suspected] = np.minimum(presence, 1.0 - presence)[suspected]
-    settled = ~beliefs.is_open
-    is_asked[beliefs.bag[settled & (beliefs.best < len(classes))],
-             beliefs.best[settled & (beliefs.best < len(classes))]] = False  # fmt: skip
-    is_asked[choice.is_taken | (np.diff(beliefs.offsets) == 0)] = False
-    pairs = np.argwhere(is_asked)
-    n_candidates = min(max(CANDIDATES * choice.n_questions, FEWEST_CANDIDATES), MOST_CANDIDATES)
-    bags, columns = pairs[np.argsort(-doubt[is_asked], kind="stable")[:n_candidates]].T
-    entries = np.cumsum(3 * np.diff(beliefs.offsets)[bags] * beliefs.posterior.shape[1])
-    n_tried = int(np.searchsorted(entries, MOST_ENTRIES, side="right"))
-    bags, columns = bags[:n_tried], columns[:n_tried]
-    likely = presence[bags, columns]
-    unknown = np.isnan(likely)
-    likely[unknown] = beliefs.presence(bags[unknown], columns[unknown])
-    expected = beliefs.expected_of_tags(bags, columns, likely)
-    found = [
-        Question(-1, bag, float(gain), float(n_changed), "tag", column)
-        for bag, column, gain, n_changed in zip(
-            bags.tolist(), columns.tolist(), *expected, strict=True
-        )
-    ]
-    return _first_of_each_bag(sorted(found, key=lambda each: -each.gain))
+        row = int(open_rows[best])
+        yield Question(first + row, bag, float(gains[best]), float(changes[best]), "stay")
+        asked = (copies + row).ravel()
 
 
 def _rough_doubt(beliefs: Beliefs) -> NDArray[np.float64]:
-    """Return how open it is that classes occur in bags, as if instances were independent."""
+    """Return how uncertain it is that classes occur in bags, as if instances were independent."""
     absence = np.ones((len(beliefs.offsets) - 1, beliefs.posterior.shape[1]))
     filled = np.flatnonzero(np.diff(beliefs.offsets) > 0)
     if len(filled):
@@ -588,20 +551,20 @@ def _rough_doubt(beliefs: Beliefs) -> NDArray[np.float64]:
     return np.minimum(absence, 1.0 - absence)
 
 
-def _presence_by_table(
-    table: ArrowTable, classes: NDArray[Any], ids: NDArray[Any], presence: NDArray[np.float64]
-) -> NDArray[np.bool_]:
-    """Write how probable it is that classes occur in bags; return where labels look wrong."""
-    place_of = {bag: place for place, bag in enumerate(ids.tolist())}
-    column_of = ColumnOfLabel(classes.tolist())
-    suspected = np.zeros(presence.shape, dtype=bool)
-    for row in table.to_pylist():
+def _presence_of_suspicious(
+    suspicious: Sequence[Mapping[str, Any]], classes: NDArray[Any], ids: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return the probability that each class occurs in each bag; NaN where nothing looks wrong."""
+    # As text, since a table holds ids and classes of several types as text.
+    place_of = {str(bag): place for place, bag in enumerate(ids.tolist())}
+    column_of = ColumnOfLabel(map(str, classes.tolist()))
+    presence = np.full((len(ids), len(classes)), np.nan)
+    for row in suspicious:
         if row["p_wrong"] < OPEN:
             continue
-        place, column = place_of.get(row["bag"], -1), column_of[row["class"]]
+        place, column = place_of.get(str(row["bag"]), -1), column_of[str(row["class"])]
         if place < 0 or column < 0:
             what = "bag" if place < 0 else "class"
             raise ValueError(f"The table of tags has the {what} {row[what]!r}, which is unknown.")
         presence[place, column] = 1.0 - row["p_wrong"] if row["tagged"] else row["p_wrong"]
-        suspected[place, column] = True
-    return suspected
+    return presence

@@ -2,15 +2,15 @@
 
 import logging
 import threading
-import time
 import warnings
 from pathlib import Path
 from typing import Any
 
 from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
 
-from unbag.io.roles import Roles
 from unbag.learning import TrainingSet
+from unbag.tables.roles import Roles
 from unbag.tagging import BACKGROUND_NAME
 
 from .session import Session, Stopped
@@ -22,18 +22,7 @@ logger: logging.Logger = logging.getLogger(__name__)
 
 
 class Refitting:
-    """Fit the model of a session again, in a thread, whenever there are enough new answers.
-
-    Parameters
-    ----------
-    session : Session
-    every : int
-        New answers that start a fit; 0 to fit only when somebody asks for it.
-    path : str or path
-        What messages call the table.
-    roles : Roles, optional
-        What the model shall remember of the table.
-    """
+    """Fit the model of a session again, in a thread, whenever there are enough new answers."""
 
     def __init__(
         self,
@@ -52,12 +41,11 @@ class Refitting:
         self._is_stopped = threading.Event()
         self._n_fitted = 0
         self._done, self._most = 0, 1
-        self._error: str | None = None
-        self._seconds: float | None = None
+        self.error: str | None = None
 
     @property
     def n_new(self) -> int:
-        """How many answers the model has not seen; to take one back is an answer, too."""
+        """Number of answers that the model has not seen; an undo is also an answer."""
         return self.session.n_given_answers - self._n_fitted
 
     def status(self) -> dict[str, Any]:
@@ -68,13 +56,17 @@ class Refitting:
             "done": min(self._done / max(self._most, 1), 1.0) if is_running else None,
             "new": self.n_new,
             "every": self.every,
-            "error": self._error,
-            "seconds": None if self._seconds is None else round(self._seconds, 1),
+            "error": self.error,
         }
 
+    @property
+    def is_due(self) -> bool:
+        """Whether there are enough new answers for a fit."""
+        return bool(self.every) and self.n_new >= self.every
+
     def start_if_due(self) -> None:
-        """Start a fit if there are enough new answers, and none is running."""
-        if self.every and self.n_new >= self.every:
+        """Start a fit if there are enough new answers and no fit is running."""
+        if self.is_due:
             self.start()
 
     def start(self) -> bool:
@@ -84,64 +76,61 @@ class Refitting:
                 return False
             if (self._thread is not None and self._thread.is_alive()) or not self.n_new:
                 return False
-            self._done, self._most, self._error = 0, 1, None
-            self._thread = threading.Thread(target=self._run, name="refit", daemon=True)
+            self._done, self._most, self.error = 0, 1, None
+            self._thread = threading.Thread(target=self.run, name="refit", daemon=True)
             self._thread.start()
             return True
 
     def stop(self, seconds: float = 5.0) -> None:
         """Stop a fit that is running, and wait for that."""
         self._is_stopped.set()
-        if self._thread is not None:
-            self._thread.join(seconds)
+        self.wait(seconds)
 
     def wait(self, seconds: float | None = None) -> None:
         """Wait until no fit is running."""
         if self._thread is not None:
             self._thread.join(seconds)
 
-    def _run(self) -> None:
-        started = time.perf_counter()
+    def run(self, *, survey: bool = True) -> None:
+        """Fit, and let the session go on with the new model; `error` says if that failed."""
         n_answers = self.session.n_given_answers
         try:
             model = self._fitted()
             self._n_fitted = n_answers
-            self.session.adopt(model)
-            self._seconds = time.perf_counter() - started
+            self.session.adopt(model, survey=survey)
         except Stopped:
             return
         except Exception as error:
             # The review goes on with the model that it has.
             self._n_fitted = n_answers
-            self._error = f"The model could not be fitted again: {error}"
-            logger.warning("%s", self._error)
+            self.error = f"The model could not be fitted again: {error}"
+            logger.warning("%s", self.error)
 
     def _fitted(self) -> Any:
         """Fit a copy of the model to the table as people have corrected it."""
         session = self.session
         data = TrainingSet(
-            session.bags, session.label_sets(), session.known(), self.roles, self.path
-        )
+            session.bags, session.label_sets(), session.known(), self.roles, self.path,
+            extraction=getattr(session.model, "extraction_", None),
+        )  # fmt: skip
         unfitted: Any = clone(session.model)
         final = unfitted.model
         own = final.get_params(deep=False)
         if own.get("classes") is not None:
             final.set_params(classes=session.classes)
         if own.get("background") is False and BACKGROUND_NAME in data.known:
-            # Somebody has found instances of none of the classes.
+            # People have found instances of none of the classes.
             final.set_params(background="auto")
-        if "callback" in own:
+        watch = None
+        if has_fit_parameter(final, "watch"):
             self._most = getattr(final, "n_steps", own.get("max_iter") or 1)
-            final.set_params(callback=self._report)
+            watch = self._report
         with warnings.catch_warnings():
-            # They would be repeated with every fit.
+            # Otherwise every fit would repeat them.
             warnings.simplefilter("ignore")
-            fitted = data.check_learnable().fit(unfitted)
-        if "callback" in own:
-            fitted.model.set_params(callback=None)
-        return fitted
+            return data.check_learnable().fit(unfitted, watch=watch)
 
-    def _report(self, done: int, _: Any) -> None:
+    def _report(self, reached: Any) -> None:
         if self._is_stopped.is_set():
             raise Stopped
-        self._done = done
+        self._done = len(reached.history)

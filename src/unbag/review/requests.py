@@ -1,10 +1,10 @@
-"""What a page asks for, as an answer for the log: checked, with what was there before."""
+"""Answers of people, as the page sends them: checked, and completed by what was there before."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from unbag.io.answers import STATE_NAMES, STATES, LabelChange, TagChange
-from unbag.tagging import BACKGROUND_NAME, UNKNOWN_MARK, normal_spelling
+from unbag.tables.answers import STATE_NAMES, STATES, LabelChange, TagChange
+from unbag.tagging import BACKGROUND_NAME, UNKNOWN_MARK, is_word_for_none, normal_spelling
 
 from .state import BACKGROUND, UNKNOWN
 
@@ -13,22 +13,15 @@ if TYPE_CHECKING:
 
 #: Longest name of a new class.
 LONGEST_CLASS = 100
-#: Why a tag is asked for; then it is an answer that the tag is right, too.
+#: Why a page asks for a tag; then "it is right" is an answer as well.
 ABOUT_TAG = "tag"
 
-#: The fields of an `Answer` that a request determines; None if it changes nothing.
-Made = dict[str, Any] | None
+#: Fields of an `Answer`; None if a request changes nothing.
+Fields = dict[str, Any] | None
 
 
 class Refused(Exception):
-    """A request cannot be granted.
-
-    Attributes
-    ----------
-    status : int
-        As HTTP has it: 404 for what is not there, 409 for what is not so any more, 422 for what
-        makes no sense.
-    """
+    """A request cannot be granted."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -36,7 +29,7 @@ class Refused(Exception):
 
 
 def check_request(request: Any) -> None:
-    """Raise `Refused` if a request has no kind that there is, or the wrong things for the log."""
+    """Raise `Refused` if a request has no known kind, or values that the log cannot hold."""
     if not isinstance(request, dict):
         raise Refused(422, "an answer is an object")
     kind = request.get("kind")
@@ -51,42 +44,31 @@ def check_request(request: Any) -> None:
         raise Refused(422, "asked must be a short text")
 
 
-def _made(session: "Session", b: int | None, **changes: Any) -> dict[str, Any]:
-    return {"bag": None if b is None else str(session.bags.ids[b]), **changes}
-
-
 # Labels of instances.
 
 
-def label(session: "Session", request: dict[str, Any], b: int) -> Made:
+def label(session: "Session", request: dict[str, Any], b: int) -> Fields:
     """Give an instance a label, or none."""
     place = _instance(session, request, b)
-    name = None
-    if request.get("label") is not None:
-        name = _known_label(session, request)
-    i = int(session.bags.offsets[b]) + place
-    if name == session.pin_text(i):
+    name = None if request.get("label") is None else _known_label(session, request)
+    i = session.rows(b).start + place
+    if name == session.text(session.pins[i]) == session.text(session.said[i]):
         return None
     tags = () if name is None else _needed_tags(session, b, [name])
-    tags = (*tags, *_needless_tags(session, b, i))
-    return _made(session, b, labels=(_label_change(session, b, place, name),), tags=tags)
+    change = _label_change(session, b, place, name)
+    return {"labels": (change,), "tags": (*tags, *_needless_tags(session, b, i))}
 
 
-def accept(session: "Session", request: dict[str, Any], b: int) -> Made:
-    """Accept the likeliest label of every instance that has none yet."""
+def accept(session: "Session", request: dict[str, Any], b: int) -> Fields:
+    """Accept the most likely label of every instance that has none yet."""
     if request.get("revision") != session.revision(b):
         raise Refused(409, "the labels have changed since: look at them again")
-    first = int(session.bags.offsets[b])
-    best = session.posterior(b).argmax(axis=1).tolist()
-    labels = tuple(
-        _label_change(session, b, place, session.text(column))
-        for place, column in enumerate(best)
-        if session.pins[first + place] == UNKNOWN
-    )
-    if not labels:
+    pins, best = session.pins[session.rows(b)], session.posterior(b).argmax(axis=1)
+    names = {place: session.text(int(best[place])) for place in (pins == UNKNOWN).nonzero()[0]}
+    if not names:
         return None
-    named = [each.label for each in labels if each.label is not None]
-    return _made(session, b, labels=labels, tags=_needed_tags(session, b, named))
+    labels = tuple(_label_change(session, b, int(place), name) for place, name in names.items())
+    return {"labels": labels, "tags": _needed_tags(session, b, [*names.values()])}
 
 
 def _instance(session: "Session", request: dict[str, Any], b: int) -> int:
@@ -104,32 +86,31 @@ def _known_label(session: "Session", request: dict[str, Any]) -> str:
 
 
 def _label_change(session: "Session", b: int, place: int, name: str | None) -> LabelChange:
-    i = int(session.bags.offsets[b]) + place
-    previous = session.pin_text(i)
+    i = session.rows(b).start + place
+    previous = session.text(session.said[i])
     guess = probability = None
     row = session.posterior(b)[place]
     if previous is None and name is not None:
         guess, probability = session.text(int(row.argmax())), round(float(row.max()), 4)
     elif i in session.checked:
-        # Another answer about what was guessed before anybody knew.
-        guess, probability, _ = session.checked[i]
+        # The guess is that of the first answer.
+        guess, probability = session.checked[i].guess, session.checked[i].probability
     own_id = None if session.ids is None else session.ids[i]
     return LabelChange(place, name, previous, guess, probability, own_id)
 
 
-def _needed_tags(session: "Session", b: int, labels: Sequence[str]) -> tuple[TagChange, ...]:
+def _needed_tags(session: "Session", b: int, labels: Sequence[str | None]) -> tuple[TagChange, ...]:
     """Return the tags that a bag needs, for an instance of it to have these labels."""
-    found = []
-    for name in dict.fromkeys(labels):
-        column = session.column(name)
-        if column >= 0 and session.tags[b, column] != 1:
-            previous = STATE_NAMES[int(session.tags[b, column])]
-            found.append(TagChange(name, "present", previous))
-    return tuple(found)
+    columns = {name: session.column(name) for name in labels if name is not None}
+    return tuple(
+        TagChange(name, "present", STATE_NAMES[int(session.tags[b, column])])
+        for name, column in columns.items()
+        if column >= 0 and session.tags[b, column] != 1
+    )
 
 
 def _needless_tags(session: "Session", b: int, i: int) -> tuple[TagChange, ...]:
-    """Return the tag that only an instance gave its bag which is about to lose that label."""
+    """Return the tag that a bag has only because of this instance, which loses that label now."""
     column = int(session.pins[i])
     if column < 0 or session.tags[b, column] != 1:
         return ()
@@ -151,7 +132,7 @@ def _needless_tags(session: "Session", b: int, i: int) -> tuple[TagChange, ...]:
 # Tags of bags.
 
 
-def tag(session: "Session", request: dict[str, Any], b: int) -> Made:
+def tag(session: "Session", request: dict[str, Any], b: int) -> Fields:
     """Say of a tag whether it is right, wrong, or unknown."""
     state, name = request.get("state"), request.get("label")
     if not isinstance(state, str) or state not in STATES:
@@ -159,28 +140,27 @@ def tag(session: "Session", request: dict[str, Any], b: int) -> Made:
     group = session.groups.get(b, {}).get(name) if isinstance(name, str) else None
     if group is None:
         name = _known_label(session, request)
-        columns = (session.column(name),)
-        if columns[0] == BACKGROUND:
-            raise Refused(422, "background is no tag")
-        before = int(session.states(b, b + 1)[0, columns[0]])
-        stored = int(session.tags[b, columns[0]])
+        column = session.column(name)
+        if column == BACKGROUND:
+            raise Refused(422, "background cannot be a tag")
+        columns, stored = (column,), int(session.tags[b, column])
+        now = int(session.states(b, b + 1)[0, column])
         if state == "unknown":
-            _check_not_struck(session, b, columns[0])
+            _check_not_struck(session, b, column)
     else:
-        name, columns, before, stored = group.name, group.columns, group.state, group.state
+        name, columns, stored = group
+        now = stored
     if state == "absent":
         for column in columns:
             _check_not_labelled(session, b, column)
-    if before == STATES[state]:
-        # That it is right is an answer, where that was the question.
-        if request.get("asked") != ABOUT_TAG:
-            return None
-        return _made(session, b, tags=(TagChange(name, state, STATE_NAMES[stored]),))
-    # To undo it brings back what was stored: the rest follows from groups.
-    change = TagChange(name, state, STATE_NAMES[stored])
-    if group is None and state == "absent":
-        return _made(session, b, tags=(change, *_left_of_groups(session, b, columns[0])))
-    return _made(session, b, tags=(change,))
+    # "It is right" is an answer only where that was the question.
+    if now == STATES[state] and request.get("asked") != ABOUT_TAG:
+        return None
+    # An undo restores the stored state; the rest follows from groups.
+    tags = [TagChange(name, state, STATE_NAMES[stored])]
+    if group is None and state == "absent" and now != 0:
+        tags += _left_of_groups(session, b, columns[0])
+    return {"tags": tuple(tags)}
 
 
 def _check_not_labelled(session: "Session", b: int, column: int) -> None:
@@ -202,10 +182,10 @@ def _check_not_struck(session: "Session", b: int, column: int) -> None:
         )  # fmt: skip
 
 
-def _left_of_groups(session: "Session", b: int, column: int) -> tuple[TagChange, ...]:
-    """Return what becomes of the tags of several classes, one of which is not there.
+def _left_of_groups(session: "Session", b: int, column: int) -> list[TagChange]:
+    """Return how the tags of several classes change when one of the classes is struck out.
 
-    Of two classes, the other one is there then. Of more, the tag would need another name.
+    If a tag names two classes, the other one is left. If it names more, it would need a new name.
     """
     found = []
     for group in session.groups.get(b, {}).values():
@@ -215,63 +195,63 @@ def _left_of_groups(session: "Session", b: int, column: int) -> tuple[TagChange,
         if len(others) != 1:
             raise Refused(
                 409, f"{session.names[column]} is one of the {len(group.columns)} classes of the "
-                f"tag {group.name}, and no tag by itself: strike the whole tag, or label the "
+                f"tag {group.name}, and not a tag by itself: strike the whole tag, or label the "
                 "instances",
             )  # fmt: skip
-        state = STATE_NAMES[int(session.tags[b, others[0]])]
-        if state != "present":
-            found.append(TagChange(session.names[others[0]], "present", state))
+        found += _needed_tags(session, b, [session.names[others[0]]])
         found.append(TagChange(group.name, "absent", "present"))
-    return tuple(found)
+    return found
 
 
 # The rest.
 
 
-def new_class(session: "Session", request: dict[str, Any], b: int | None) -> Made:
+def new_class(session: "Session", request: dict[str, Any], b: int | None) -> Fields:
     """Make a class, for an instance or for later."""
     name = checked_name(session, request.get("label"))
     if b is None or request.get("instance") is None:
-        return _made(session, b, classes=(name,))
-    place = _instance(session, request, b)
-    previous = "unknown" if session.open[b] else "absent"
-    return _made(
-        session, b, classes=(name,), labels=(_label_change(session, b, place, name),),
-        tags=(TagChange(name, "present", previous),),
-    )  # fmt: skip
+        return {"classes": (name,)}
+    change = _label_change(session, b, _instance(session, request, b), name)
+    tag = TagChange(name, "present", "unknown" if session.open[b] else "absent")
+    return {"classes": (name,), "labels": (change,), "tags": (tag,)}
 
 
 def checked_name(session: "Session", given: Any) -> str:
     """Return the name of a new class in its normal spelling, if tables can hold it."""
     if not isinstance(given, str):
         raise Refused(422, "a class needs a name")
-    name = normal_spelling(given)
+    name = session.tagging.name(normal_spelling(given))
     if not name or len(name) > LONGEST_CLASS:
         raise Refused(422, f"a class needs a name of 1 to {LONGEST_CLASS} characters")
-    if not name.isprintable() or name.startswith((UNKNOWN_MARK, "(")) or session.delimiter in name:
+    is_marked = name.startswith((UNKNOWN_MARK, "(")) or name.endswith(UNKNOWN_MARK)
+    if not name.isprintable() or is_marked or session.delimiter in name:
         raise Refused(
-            422, f"the name of a class must not begin with {UNKNOWN_MARK} or (, nor contain "
-            f"{session.delimiter} or control characters",
+            422, f"the name of a class must not begin with ( or {UNKNOWN_MARK}, nor end with "
+            f"{UNKNOWN_MARK}, nor contain {session.delimiter} or control characters",
         )  # fmt: skip
     folded = {each.casefold() for each in (*session.classes, BACKGROUND_NAME)}
     if name.casefold() in folded:
         raise Refused(409, f"there is a class {name} already")
+    if is_word_for_none(name) or not session.can_be_class(name):
+        raise Refused(
+            422,
+            f"tables read {name} as a group of classes, or as none of them: choose another name",
+        )
     return name
 
 
-def skip(session: "Session", request: dict[str, Any], b: int) -> Made:
-    """Answer neither now nor later: an instance, or the question about a tag."""
+def skip(session: "Session", request: dict[str, Any], b: int) -> Fields:
+    """Note that an instance, or a tag, is not to be asked about again."""
     name = request.get("label")
     if name is not None:
-        if name not in session.groups.get(b, {}):
-            name = _known_label(session, request)
-        return _made(session, b, skipped_tag=name)
+        is_group = isinstance(name, str) and name in session.groups.get(b, {})
+        return {"skipped_tag": name if is_group else _known_label(session, request)}
     if request.get("instance") is None:
-        return _made(session, b)
-    return _made(session, b, skipped=_instance(session, request, b))
+        return {}
+    return {"skipped": _instance(session, request, b)}
 
 
-def undo(session: "Session", request: dict[str, Any], _: int | None) -> Made:
+def undo(session: "Session", request: dict[str, Any], _: int | None) -> Fields:
     """Take the last answer back."""
     number = request.get("answer")
     if type(number) is not int:
@@ -287,6 +267,6 @@ def undo(session: "Session", request: dict[str, Any], _: int | None) -> Made:
     return {"bag": last.bag, "labels": labels, "tags": tags, "undoes": number}
 
 
-KINDS: dict[str, Callable[..., Made]] = {
+KINDS: dict[str, Callable[..., Fields]] = {
     "label": label, "accept": accept, "tag": tag, "class": new_class, "skip": skip, "undo": undo,
 }  # fmt: skip

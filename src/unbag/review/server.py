@@ -1,30 +1,34 @@
-"""The server of a review: what a browser may ask, and who may ask it.
+"""The server of a review: which requests it answers, and whose.
 
 It listens on the loopback address only. Every request needs the token that is in the printed
-address: in the query of what the browser loads by itself, else in the header ``X-Unbag-Token``,
-which no other site can send. The host that a browser thinks it talks to must be this one, so that
-no name of another site can be pointed here, and so must the origin of what changes something. Media
-are asked for by the number of an instance, never by a path. See `unbag.review.session` for what is
-answered.
+address: in the query of files that the browser loads by itself, otherwise in the header
+``X-Unbag-Token``, which no other site can send. The host must be this one, so that the name of
+another site cannot be pointed here, and so must the origin of a request that changes something.
+Media are asked for by the number of an instance, never by a path. `unbag.review.session` has the
+answers.
 """
 
+import json
 import logging
 import secrets
 import socket
-from collections import OrderedDict
+import tempfile
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from unbag._files import DataError, PathLike, parsed_json
+from unbag._files import DataError, parsed_json
 from unbag._messages import argument
 from unbag.report.bag_view import timeline
 from unbag.report.media import Media
@@ -37,6 +41,9 @@ HOST = "127.0.0.1"
 #: Largest body of a request, and longest path and query of an address, in bytes. No number in it is
 #: too long to be read.
 MOST_BODY, LONGEST_ADDRESS = 64 << 10, 4096
+#: Seconds in which the head of a request must come; connections that wait for their first one, and
+#: that are accepted before any other is closed.
+HEAD_SECONDS, MOST_SILENT, BACKLOG = 10.0, 64, 32
 #: Instances on a page of the gallery, and bags in a list.
 GALLERY_PAGE, BAG_PAGE = 24, 50
 #: Media that are kept, rendered.
@@ -47,8 +54,8 @@ PAGES = {
     "page.js": ("text/javascript", "unbag.review"), "text.js": ("text/javascript", "unbag.review"),
     "page.css": ("text/css", "unbag.review"), "bag.css": ("text/css", "unbag.report"),
 }  # fmt: skip
-#: Only what this server sends is loaded, and nothing that stands in the page is run. Media come as
-#: data, which run nothing.
+#: The page loads only files of this server, and runs no script of its own text. Media are data
+#: URLs, which cannot run anything.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; media-src data:; base-uri 'none'; form-action 'none'; "
@@ -70,15 +77,62 @@ Receive: TypeAlias = Callable[[], Awaitable[Any]]
 Send: TypeAlias = Callable[[Any], Awaitable[None]]
 
 
-class Doorkeeper:
-    """Let only requests of our own page in, and only such of a bounded size.
+class Json(Response):
+    """An answer as JSON, in ASCII, since names of files may contain half a character."""
 
-    Parameters
-    ----------
-    app : ASGI application
-    token : str
-    port : int
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        """Return the body."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+
+
+class Connection(H11Protocol):
+    """A connection that is closed if its request stays half sent, or if there are too many.
+
+    Every program of this machine can connect, and each connection takes one of the process's files.
     """
+
+    timer: Any = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Wait for a request; if too many connections have sent none, close the oldest."""
+        super().connection_made(transport)
+        self._wait()
+        others: Any = self.connections
+        silent = [each for each in others if each.cycle is None and each.timer is not None]
+        if len(silent) > MOST_SILENT:
+            min(silent, key=lambda each: each.timer.when()).hang_up()
+
+    def data_received(self, data: bytes) -> None:
+        """Stop waiting while a request is answered; the next one must come in time."""
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_waiting()
+        elif self.timer is None:
+            self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def hang_up(self) -> None:
+        """Close the connection."""
+        self._stop_waiting()
+        self.transport.close()
+
+    def _wait(self) -> None:
+        self.timer = self.loop.call_later(HEAD_SECONDS, self.hang_up)
+
+    def _stop_waiting(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        self.timer = None
+
+
+class RequestGuard:
+    """Let in only requests of our own page, of a bounded size."""
 
     def __init__(self, app: Any, token: str, port: int) -> None:
         self.app = app
@@ -91,17 +145,15 @@ class Doorkeeper:
         if scope["type"] != "http":
             return
         refusal = self.refusal(scope)
-        if refusal is None and scope["method"] == "POST":
-            body = await read_body(receive, MOST_BODY)
-            if body is None:
-                refusal = (413, "this is too large")
-            else:
-                receive = given_body(body)
         if refusal is None:
-            await self.app(scope, receive, with_headers(send))
+            with suppress(ClientDisconnect):
+                if scope["method"] == "POST":
+                    # No longer than its head says, which `refusal` has read.
+                    scope["body"] = await Request(scope, receive).body()
+                await self.app(scope, receive, with_headers(send))
             return
         status, why = refusal
-        answer = JSONResponse({"error": why}, status, headers={"Connection": "close"})
+        answer = Json({"error": why}, status, headers={"Connection": "close"})
         await answer(scope, receive, with_headers(send))
 
     def refusal(self, scope: Scope) -> tuple[int, str] | None:
@@ -112,7 +164,7 @@ class Doorkeeper:
 
         def header(name: bytes) -> bytes | None:
             found = headers.get(name, [])
-            # Two hosts, or two tokens, are none.
+            # Repeated headers are refused.
             return found[0] if len(found) == 1 else None
 
         if header(b"host") not in self.hosts:
@@ -136,37 +188,15 @@ class Doorkeeper:
             kind = (header(b"content-type") or b"").partition(b";")[0].strip().lower()
             if kind != b"application/json":
                 return 415, "answers are JSON"
-            length = header(b"content-length") or b"0"
-            if not length.isdigit() or int(length) > MOST_BODY:
-                return 413, "this is too large"
+            length = header(b"content-length") or b""
+            is_sized = length.isdigit() and b"transfer-encoding" not in headers
+            if not is_sized or int(length) > MOST_BODY:
+                return 413, "this is too large, or does not say how large it is"
         return None
 
 
-async def read_body(receive: Receive, most: int) -> bytes | None:
-    """Read the body of a request; None if it is longer than that."""
-    body = b""
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            return None
-        body += message.get("body", b"")
-        if len(body) > most:
-            return None
-        if not message.get("more_body"):
-            return body
-
-
-def given_body(body: bytes) -> Receive:
-    """Return what gives a body that was read already."""
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return receive
-
-
 def with_headers(send: Send) -> Send:
-    """Add the headers to each answer that keep a browser from doing anything else with it."""
+    """Add the headers that keep a browser from using an answer elsewhere."""
 
     async def send_with(message: Any) -> None:
         if message["type"] == "http.response.start":
@@ -177,93 +207,13 @@ def with_headers(send: Send) -> Send:
     return send_with
 
 
-class Instances:
-    """Where instances lie, and their media, for a page.
-
-    Parameters
-    ----------
-    paths : sequence of str of length n_instances, optional
-        The file of each instance; None or empty where there is none.
-    root : str or path
-        The folder that must contain them.
-    places : sequence of Place of length n_instances, optional
-        Where instances lie in their recordings.
-    **options
-        More of what `unbag.report.media.Media` takes.
-    """
-
-    def __init__(
-        self,
-        paths: Sequence[str | None] | None = None,
-        root: PathLike = ".",
-        places: Sequence[Any] | None = None,
-        **options: Any,
-    ) -> None:
-        self.paths = paths
-        self.root = root
-        self.places = places
-        self.options = options
-        self._kept: OrderedDict[int, dict[str, Any]] = OrderedDict()
-
-    def place(self, i: int) -> list[float | None] | None:
-        """Return the start, end, low and high of an instance."""
-        if self.places is None:
-            return None
-        found = self.places[i]
-        values = (getattr(found, name, None) for name in ("start", "end", "low", "high"))
-        return [None if value is None else float(value) for value in values]
-
-    def timeline(self, first: int, last: int) -> dict[str, Any] | None:
-        """Return where a run of instances lies in its recording, as a drawing."""
-        found = None if self.places is None else timeline(self.places[first:last])
-        return None if found is None else found._asdict()
-
-    def has_media(self, i: int) -> bool:
-        """Return whether an instance has a file."""
-        return self.paths is not None and bool(self.paths[i])
-
-    def medium(self, i: int) -> dict[str, Any]:
-        """Return the picture, sound or clip of an instance, or why there is none."""
-        kept = self._kept.get(i)
-        if kept is not None:
-            return kept
-        # A new one for each: what a report may hold in all is no bound here.
-        media: Any = Media(self.paths, self.root, self.places, **self.options)
-        found = media.of_instance(i)
-        described: dict[str, Any] = {"kind": None}
-        if found is not None:
-            described = {**found._asdict(), "sources": media.sources}
-        if described["kind"] == "signal":
-            # Drawn when it is known which of them are asked for.
-            media.draw()
-            drawing, reason = media.drawings[described["place"]]
-            kind = "gap" if drawing is None else "signal"
-            described |= {"kind": kind, "drawing": drawing, "reason": reason}
-        self._kept[i] = described
-        if len(self._kept) > KEPT_MEDIA:
-            self._kept.popitem(last=False)
-        return described
-
-
 class ReviewServer:
-    """A page for a review, on this machine only.
-
-    Parameters
-    ----------
-    session : Session
-    instances : Instances
-    refitting : Refitting, optional
-    port : int, default=0
-        0 for one that is free.
-    title : str
-    notes : list of str
-        What to say at the beginning, such as what is wrong with the log.
-    """
+    """A page for a review, on this machine only."""
 
     def __init__(
         self,
         session: Session,
-        instances: Instances | None = None,
+        media: Media | None = None,
         refitting: Refitting | None = None,
         *,
         port: int = 0,
@@ -271,19 +221,39 @@ class ReviewServer:
         notes: Sequence[str] = (),
     ) -> None:
         self.session = session
-        self.instances: Instances = instances or Instances()
+        self.media: Media = media or Media(None)
+        self._medium = lru_cache(KEPT_MEDIA)(self.media.alone)
         self.refitting = refitting
         self.title = title
         self.notes: list[str] = list(notes)
         self.token: str = secrets.token_urlsafe(24)
         self.socket: socket.socket = bound(port)
         self.port: int = self.socket.getsockname()[1]
-        self.app: Doorkeeper = Doorkeeper(self._routes(), self.token, self.port)
+        self.app: RequestGuard = RequestGuard(self._routes(), self.token, self.port)
+        self._redirect: Path | None = None
 
     @property
     def address(self) -> str:
         """What to open in a browser."""
         return f"http://{HOST}:{self.port}/?token={self.token}"
+
+    def redirect(self) -> Path:
+        """Write a file that leads a browser to the page, which removes it.
+
+        Every user can read the command line of a browser, but only the user who started the server
+        can read this file. Some browsers open only files in the home folder that are not hidden.
+        """
+        descriptor, name = tempfile.mkstemp(".html", "unbag-review-", Path.home())
+        self._redirect = Path(name)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={self.address}">')
+        return self._redirect
+
+    def end_redirect(self) -> None:
+        """Remove the file that leads to the page, if it is still there."""
+        if self._redirect is not None:
+            with suppress(OSError):
+                self._redirect.unlink()
 
     def run(self) -> None:
         """Answer until the program is stopped."""
@@ -294,9 +264,9 @@ class ReviewServer:
         import uvicorn
 
         config = uvicorn.Config(
-            self.app, http="h11", ws="none", lifespan="off", log_level="warning", access_log=False,
-            server_header=False, date_header=False, proxy_headers=False, timeout_keep_alive=30,
-            timeout_graceful_shutdown=2,
+            self.app, http=Connection, ws="none", lifespan="off", log_level="warning",
+            access_log=False, server_header=False, date_header=False, proxy_headers=False,
+            timeout_keep_alive=30, timeout_graceful_shutdown=2, backlog=BACKLOG,
         )  # fmt: skip
         return uvicorn.Server(config)
 
@@ -314,22 +284,23 @@ class ReviewServer:
             Route("/api/refit", self._refit, methods=["POST"]),
         ]
         handlers: dict[Any, Any] = {
-            Refused: _refused, LogError: _not_saved, HTTPException: _http_error,
-            DataError: _bad_data,
+            Refused: _refused, DataError: _refused, LogError: _not_saved,
+            HTTPException: _http_error,
         }  # fmt: skip
         app = Starlette(routes=routes, exception_handlers=handlers)
-        # What is not an address here is no other one, either.
+        # An unknown address is refused, never completed.
         app.router.redirect_slashes = False
         return app
 
-    # Pages.
+    # Pages. Each request is answered in a thread of its own.
 
-    async def _page(self, _: Request) -> Response:
+    def _page(self, _: Request) -> Response:
+        self.end_redirect()
         text = (files("unbag.review") / "page.html").read_text(encoding="utf-8")
         # The token has only letters, digits, - and _.
         return Response(text.replace("TOKEN", self.token), media_type="text/html")
 
-    async def _static(self, request: Request) -> Response:
+    def _static(self, request: Request) -> Response:
         name = request.url.path.removeprefix("/")
         kind, package = PAGES[name]
         text = (files(package) / name).read_text(encoding="utf-8")
@@ -337,114 +308,89 @@ class ReviewServer:
 
     # Answers to questions.
 
-    async def _status(self, _: Request) -> Response:
-        def status() -> dict[str, Any]:
-            self.session.take_in_others()
-            return {
-                **self._state(), "title": self.title, "notes": self.notes,
-                "log": self.session.log.path.name,
-            }  # fmt: skip
-
-        return JSONResponse(await run_in_threadpool(status))
+    def _status(self, _: Request) -> Response:
+        self.session.take_in_others()
+        return Json({**self._state(), "title": self.title})
 
     def _state(self) -> dict[str, Any]:
         refit = None if self.refitting is None else self.refitting.status()
-        return {**self.session.status(), "refit": refit}
+        notes = [*self.notes, *self.session.notes()]
+        return {**self.session.status(), "refit": refit, "notes": notes}
 
-    async def _bags(self, request: Request) -> Response:
+    def _bags(self, request: Request) -> Response:
         part = request.query_params.get("name", "").casefold()
-        ids = self.session.bags.ids
+        named = [(b, str(name)) for b, name in enumerate(self.session.bags.ids.tolist())]
+        found = [each for each in named if part in each[1].casefold()]
+        # Bags of exactly this name come first.
+        found.sort(key=lambda each: each[1].casefold() != part)
+        return Json({"bags": [{"number": b, "id": name} for b, name in found[:BAG_PAGE]]})
 
-        def found() -> list[dict[str, Any]]:
-            shown = []
-            # First the one that is called so.
-            named = enumerate(ids.tolist())
-            for b, name in sorted(named, key=lambda each: str(each[1]).casefold() != part):
-                if part in str(name).casefold():
-                    shown.append({"number": b, "id": str(name)})
-                    if len(shown) == BAG_PAGE:
-                        break
-            return shown
-
-        return JSONResponse({"bags": await run_in_threadpool(found)})
-
-    async def _bag(self, request: Request) -> Response:
-        number = request.path_params["number"]
-        return JSONResponse(await run_in_threadpool(self._bag_view, number))
-
-    def _bag_view(self, b: int) -> dict[str, Any]:
+    def _bag(self, request: Request) -> Response:
         self.session.take_in_others()
-        return self._with_places(self.session.bag_view(b))
+        return Json(self._with_places(self.session.bag_view(request.path_params["number"])))
 
     def _with_places(self, view: dict[str, Any]) -> dict[str, Any]:
-        for instance in view["instances"]:
-            instance["span"] = self.instances.place(instance["row"])
-            instance["media"] = self.instances.has_media(instance["row"])
-        first, last = self.session.bags.offsets[view["number"] : view["number"] + 2].tolist()
-        view["timeline"] = self.instances.timeline(first, last)
+        self._say_what_has_media(view["instances"])
+        places = self.media.places
+        found = None if places is None else timeline(places[self.session.rows(view["number"])])
+        view["timeline"] = None if found is None else found._asdict()
         return view
 
-    async def _next(self, request: Request) -> Response:
-        after = _number(request, "after", None)
+    def _say_what_has_media(self, instances: list[dict[str, Any]]) -> None:
+        paths = self.media.paths
+        for each in instances:
+            each["media"] = paths is not None and bool(paths[each["row"]])
 
-        def chosen() -> dict[str, Any]:
-            found = self.session.next_question(after)
-            if found is None:
-                return {"question": None, "surveyed": self.session.is_surveyed}
-            first = int(self.session.bags.offsets[found.bag])
-            return {
-                "question": {"bag": found.bag, "place": max(found.instance - first, 0),
-                             "gain": round(found.gain, 3), "asked": found.strategy,
-                             "label": found.label},
-                "surveyed": True,
-            }  # fmt: skip
+    def _next(self, request: Request) -> Response:
+        after, *_ = _numbers(request, "after") or [None]
+        found = self.session.next_question(after)
+        if found is None:
+            return Json({"question": None, "surveyed": self.session.is_surveyed})
+        place = max(found.instance - self.session.rows(found.bag).start, 0)
+        label = None if found.column < 0 else self.session.names[found.column]
+        question = {"bag": found.bag, "place": place, "gain": round(found.gain, 3),
+                    "asked": found.strategy, "label": label}  # fmt: skip
+        return Json({"question": question, "surveyed": True})
 
-        return JSONResponse(await run_in_threadpool(chosen))
-
-    async def _gallery(self, request: Request) -> Response:
+    def _gallery(self, request: Request) -> Response:
         name = request.query_params.get("class", "")
         order = request.query_params.get("order", "typical")
-        first = _number(request, "first", 0)
-        rows = _rows(request, self.session.bags.n_instances)
+        first, *_ = _numbers(request, "first") or [0]
+        rows = _numbers(request, "rows")
+        if len(rows) > GALLERY_PAGE or max(rows, default=-1) >= self.session.bags.n_instances:
+            raise Refused(422, "there are no such instances")
+        self.session.take_in_others()
+        found = self.session.gallery(name, order, first, GALLERY_PAGE)
+        self._say_what_has_media(found["instances"])
+        # What another page has answered about the instances that this one shows.
+        return Json({**found, "pins": [self.session.text(self.session.pins[i]) for i in rows]})
 
-        def shown() -> dict[str, Any]:
-            self.session.take_in_others()
-            found = self.session.gallery(name, order, first, GALLERY_PAGE)
-            for instance in found["instances"]:
-                instance["media"] = self.instances.has_media(instance["row"])
-            # What another page has answered about the instances that this one shows.
-            return {**found, "pins": [self.session.pin_text(i) for i in rows]}
-
-        return JSONResponse(await run_in_threadpool(shown))
-
-    async def _media(self, request: Request) -> Response:
+    def _media(self, request: Request) -> Response:
         i = request.path_params["instance"]
         if i >= self.session.bags.n_instances:
             raise Refused(404, "there is no such instance")
-        return JSONResponse(await run_in_threadpool(self.instances.medium, i))
+        return Json(self._medium(i))
 
-    async def _answer(self, request: Request) -> Response:
+    def _answer(self, request: Request) -> Response:
         try:
-            given = parsed_json(await request.body())
+            given = parsed_json(request.scope["body"])
         except ValueError:
             raise Refused(400, "this is not JSON") from None
+        answer = self.session.answer(given)
+        if answer["bag"] is not None:
+            self._with_places(answer["bag"])
+        if self.refitting is not None:
+            self.refitting.start_if_due()
+        return Json({**answer, "status": self._state()})
 
-        def answered() -> dict[str, Any]:
-            answer = self.session.answer(given)
-            if answer["bag"] is not None:
-                self._with_places(answer["bag"])
-            if self.refitting is not None:
-                self.refitting.start_if_due()
-            return {**answer, "status": self._state()}
-
-        return JSONResponse(await run_in_threadpool(answered))
-
-    async def _refit(self, _: Request) -> Response:
+    def _refit(self, _: Request) -> Response:
         if self.refitting is None:
             raise Refused(409, "this review goes on with one model")
-        if not await run_in_threadpool(self.refitting.start):
-            raise Refused(409, "a fit is running already, or there is no answer yet")
-        return JSONResponse({"refit": self.refitting.status()})
+        if not self.refitting.start():
+            raise Refused(
+                409, "a fit is running already, or nothing has been answered since the last one"
+            )
+        return Json({"refit": self.refitting.status()})
 
 
 def bound(port: int) -> socket.socket:
@@ -453,7 +399,7 @@ def bound(port: int) -> socket.socket:
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((HOST, port))
-        # A browser may come before the first answer is ready: it waits.
+        # Browsers that connect before the server has started wait.
         found.listen(128)
     except (OSError, OverflowError) as error:
         found.close()
@@ -465,41 +411,23 @@ def bound(port: int) -> socket.socket:
     return found
 
 
-def _number(request: Request, name: str, default: Any) -> Any:
-    text = request.query_params.get(name)
-    if text is None:
-        return default
-    if not (text.isascii() and text.isdigit() and len(text) <= 12):
+def _numbers(request: Request, name: str) -> list[int]:
+    """Return the whole numbers of a query, with commas between them."""
+    texts = [each for each in request.query_params.get(name, "").split(",") if each]
+    if not all(each.isascii() and each.isdigit() and len(each) <= 12 for each in texts):
         raise Refused(422, f"{name} must be a number")
-    return int(text)
+    return [int(each) for each in texts]
 
 
-def _rows(request: Request, n_instances: int) -> list[int]:
-    """Return the rows that a request names, with commas between them."""
-    texts = request.query_params.get("rows", "").split(",")
-    parts = [each for each in texts if each]
-    if not all(each.isascii() and each.isdigit() and len(each) <= 12 for each in parts):
-        raise Refused(422, "rows must be numbers")
-    rows = [int(each) for each in parts]
-    if len(rows) > GALLERY_PAGE or any(row >= n_instances for row in rows):
-        raise Refused(422, "there are no such instances")
-    return rows
+def _refused(_: Request, error: Exception) -> Response:
+    return Json({"error": str(error)}, getattr(error, "status", 422))
 
 
-async def _refused(_: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, getattr(error, "status", 400))
+def _http_error(_: Request, error: Exception) -> Response:
+    return Json({"error": "there is nothing here"}, getattr(error, "status_code", 400))
 
 
-async def _http_error(_: Request, error: Exception) -> Response:
-    status = getattr(error, "status_code", 400)
-    return JSONResponse({"error": "there is nothing here"}, status)
-
-
-async def _not_saved(_: Request, error: Exception) -> Response:
+def _not_saved(_: Request, error: Exception) -> Response:
     """Say that an answer is not on disk: the page must not claim that it is."""
     logger.error("%s", error)
-    return JSONResponse({"error": str(error), "saved": False}, 507)
-
-
-async def _bad_data(_: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, 422)
+    return Json({"error": str(error), "saved": False}, 507)

@@ -1,79 +1,45 @@
-"""What is known of a table under review: tags of bags and labels of instances.
+"""The tags of bags and the labels of instances of a table under review, without any model.
 
-Answers are applied one after the other, as the log has them, whoever gave them. Nothing here asks a
-model.
+Answers are applied one after the other, as in the log.
 
-Classes are texts here, as tables have them, and a column of `ReviewState.tags` for each. A tag may
-name several classes, of which one is there: such tags are in `ReviewState.groups`, by bag and name,
+Classes are texts, as in tables, and each has a column of `ReviewState.tags`. If a tag names several
+classes, at least one of them is present: such tags are in `ReviewState.groups`, by bag and name,
 and their classes are unknown by themselves.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from unbag._files import check
 from unbag._messages import shortened
 from unbag.annotations import class_text
 from unbag.bags import Bags
 from unbag.groups import Groups
-from unbag.io.answers import STATES, Answer, LabelChange, ReadAnswers, strike_out
 from unbag.labels import LabelSets
 from unbag.report.bag_view import GroupTag, group_tags
-from unbag.tagging import BACKGROUND_NAME
+from unbag.tables.answers import (
+    STATES,
+    Answer,
+    LabelChange,
+    ReadAnswers,
+    not_answered,
+    strike_out,
+)
+from unbag.tagging import BACKGROUND_NAME, DELIMITER, Tagging, is_word_for_none
 from unbag.union import UnionProblem
 
-from .asking import RANDOM
-
-#: In place of a column: the label is not known; it is background.
+#: In place of a column: the label is unknown, or background.
 UNKNOWN, BACKGROUND = -1, -2
 
 
 class ReviewState:
-    """Tags and labels as answers leave them.
-
-    Parameters
-    ----------
-    bags : Bags
-    classes : sequence of str
-        Those of the model; others come behind them.
-    labels : LabelSets or None
-        As the table has them; None where nobody knows what the bags contain.
-    known : ndarray of shape (n_instances,) or None
-        Labels of instances that the table has already, text or None.
-    ids : sequence of str or None
-        Ids of the instances.
-    group_names : mapping of frozenset of str to str, optional
-        What the table calls groups of classes, by these.
-
-    Attributes
-    ----------
-    names : list of str
-        The classes, those that were taken back included.
-    tags : ndarray of int8 of shape (n_bags, n_names)
-        1, 0 and -1, as in `LabelSets`; what `groups` say besides is in `states`.
-    open : ndarray of bool of shape (n_bags,)
-        Where nobody has looked, and every class is possible.
-    groups : dict of int to dict of str to GroupTag
-        Tags that name several classes, by bag and name.
-    pins : ndarray of int of shape (n_instances,)
-        Columns of the labels that people gave, `UNKNOWN` or `BACKGROUND`.
-    given : ndarray of bool of shape (n_instances,)
-        What was known before anybody answered here.
-    retired : set of str
-        Classes that were made and taken back.
-    done : list of Answer
-        Those that count: none that was undone.
-    checked : dict of int to (str, float, str)
-        Of instances that the model had guessed: the guess, its probability, and the answer.
-    random_answers : set of int
-        Rows that were asked at random, and answered.
-    answered_tags : dict of (str, str) to str
-        The states of tags that answers have changed or confirmed, by bag and name, and of those
-        that only known labels of instances give their bags.
-    """
+    """Tags and labels as answers leave them."""
 
     def __init__(
         self,
@@ -84,9 +50,14 @@ class ReviewState:
         known: NDArray[Any] | None = None,
         ids: Sequence[str | None] | None = None,
         group_names: Mapping[frozenset[str], str] | None = None,
+        tagging: Tagging | None = None,
+        delimiter: str | None = None,
     ) -> None:
+        self.lock = threading.RLock()
         self.bags = bags
         self.ids = ids
+        self.delimiter: str = delimiter or DELIMITER
+        self.tagging: Tagging = Tagging() if tagging is None else tagging
         self._number_of = {str(name): b for b, name in enumerate(bags.ids.tolist())}
         self.names: list[str] = list(classes)
         self.tags: NDArray[np.int8] = np.full((len(bags), len(self.names)), -1, dtype=np.int8)
@@ -94,24 +65,38 @@ class ReviewState:
         self.groups: dict[int, dict[str, GroupTag]] = {}
         if labels is not None:
             self._take_labels(labels, group_names)
-        self.pins: NDArray[np.int32] = np.full(bags.n_instances, UNKNOWN, dtype=np.int32)
+        self._grouped = np.array([*self.groups], dtype=np.intp)
+        self._group_names = {
+            frozenset(self.names[c] for c in each.columns): name
+            for of_bag in self.groups.values()
+            for name, each in of_bag.items()
+        }
+        #: The labels that people gave instances, as columns, and those of them that count.
+        self.said: NDArray[np.int32] = np.full(bags.n_instances, UNKNOWN, dtype=np.int32)
         self.retired: set[str] = set()
         self.given: NDArray[np.bool_] = np.zeros(bags.n_instances, dtype=bool)
         self.done: list[Answer] = []
         self.n_given_answers: int = 0
-        self.checked: dict[int, tuple[str, float, str]] = {}
-        self.random_answers: set[int] = set()
+        #: What people said of instances whose label a model had guessed.
+        self.checked: dict[int, LabelChange] = {}
+        self.asked: set[int] = set()
+        #: Rows that were answered since the model was fitted.
+        self.since_fit: list[int] = []
+        self._revisions: defaultdict[int, int] = defaultdict(int)
+        #: Rows, and pairs of a bag and a tag, that were skipped.
+        self.skipped: set[Any] = set()
+        #: States of tags as answers leave them, and in the table, by bag and name.
         self.answered_tags: dict[tuple[str, str], str] = {}
-        self._since_fit: list[int] = []
-        self._revisions: dict[int, int] = {}
-        #: Rows, and pairs of a bag and a tag, that somebody does not want to be asked again.
-        self._skipped: set[Any] = set()
+        self._first: dict[tuple[int, str], int] = {}
+        #: Names that cannot be classes, or whose bag or instance is missing, by where they are.
+        self._strange: dict[tuple[str, int | str], str] = {}
         for i, label in enumerate([] if known is None else known):
             if label is not None:
-                self._pin(i, class_text(label))
-                self.given[i] = True
-        self._require_pinned(np.flatnonzero(self.given))
+                self._take_known(i, class_text(label))
+        self._require_labelled(np.flatnonzero(self.given))
+        self.pins: NDArray[np.int32] = self.said.copy()
         self._given_tags = frozenset(self.answered_tags)
+        self._n_given_names = len(self.names)
 
     # Names.
 
@@ -119,23 +104,14 @@ class ReviewState:
         self, labels: LabelSets, group_names: Mapping[frozenset[str], str] | None
     ) -> None:
         """Take over the tags of the table; labels that the model does not know come last."""
-        column_of = {name: column for column, name in enumerate(self.names)}
-        self.tags[~labels.open] = 0
         texts = [class_text(name) for name in labels.classes.tolist()]
-        for text, states in zip(texts, labels.indicator.T, strict=True):
-            if text in column_of:
-                self.tags[:, column_of[text]] = states
-            else:
-                column_of[text] = len(self.names)
-                self.names.append(text)
-                self.tags = np.column_stack([self.tags, states])
-        self.open = labels.open.copy()
-        tagged = [] if labels.groups is None else labels.groups.per_bag.nonzero()[0].tolist()
+        self.names += [text for text in texts if text not in self.names]
+        named = LabelSets(labels.indicator, texts, labels.open, labels.groups).reindex(self.names)
+        self.tags, self.open = named.indicator.copy(), labels.open.copy()
+        tagged = [] if named.groups is None else named.groups.per_bag.nonzero()[0].tolist()
         for b in tagged:
-            self.groups[b] = {
-                each.name: GroupTag(each.name, tuple(column_of[texts[c]] for c in each.columns))
-                for each in group_tags(labels.groups, b, texts, group_names)
-            }
+            found = group_tags(named.groups, b, self.names, group_names)
+            self.groups[b] = {each.name: each for each in found}
 
     def column(self, name: str) -> int:
         """Return the column of a label; -1 if there is no such class."""
@@ -144,24 +120,28 @@ class ReviewState:
         except ValueError:
             return BACKGROUND if name == BACKGROUND_NAME else -1
 
-    def text(self, column: int) -> str:
-        """Return a label as the log has it."""
-        is_class = 0 <= column < len(self.names)
-        return self.names[column] if is_class else BACKGROUND_NAME
-
-    def pin_text(self, i: int) -> str | None:
-        """Return the label that people gave an instance; None if nobody did."""
-        pin = int(self.pins[i])
-        return None if pin == UNKNOWN else self.text(pin)
+    def text(self, column: Any) -> str | None:
+        """Return a label as the log has it; None if it is not known."""
+        if column == UNKNOWN:
+            return None
+        return self.names[column] if 0 <= column < len(self.names) else BACKGROUND_NAME
 
     @property
     def classes(self) -> list[str]:
-        """The names of the classes, but for those that somebody has made and taken back."""
+        """The names of the classes, except those that were made in the review and taken back."""
         return [name for name in self.names if name not in self.retired]
 
     def rows(self, b: int) -> slice:
         """Return the rows of a bag."""
         return slice(int(self.bags.offsets[b]), int(self.bags.offsets[b + 1]))
+
+    def bag_of(self, rows: int | NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the bags of instances."""
+        return np.searchsorted(self.bags.offsets, rows, side="right") - 1
+
+    def number_of(self, answer: Answer) -> int:
+        """Return the number of the bag of an answer; -1 if this table has no such bag."""
+        return self._number_of.get(answer.bag or "", -1)
 
     # Changes.
 
@@ -171,65 +151,136 @@ class ReviewState:
         self.tags = np.column_stack([self.tags, added])
         return len(self.names) - 1
 
-    def _pin(self, i: int, name: str) -> None:
+    def _ensure_class(self, name: str) -> int:
+        """Return the column of a class, which is a new one if there is none."""
+        self.retired.discard(name)
         column = self.column(name)
-        if column == -1:
-            column = self._add_class(name)
-        self.pins[i] = column
+        return self._add_class(name) if column == -1 else column
 
-    def _require_pinned(self, instances: NDArray[np.intp]) -> None:
-        """Let labels that the table itself has be tags of their bags."""
-        of_class = instances[self.pins[instances] >= 0]
-        bag = np.searchsorted(self.bags.offsets, of_class, side="right") - 1
-        is_absent = self.tags[bag, self.pins[of_class]] == 0
-        for b, column in zip(bag[is_absent], self.pins[of_class][is_absent], strict=True):
+    def can_be_class(self, name: str) -> bool:
+        """Return whether there is a class of this name, or the table can have one."""
+        if name in self.names:
+            return True
+        return name not in self._group_names.values() and self.tagging.is_class(
+            name, self.names, self.delimiter
+        )
+
+    def _take_known(self, i: int, name: str) -> None:
+        """Take a label of an instance from the table; as in a fit, words for none are set aside."""
+        is_new = self.column(name) == -1
+        if is_new and (is_word_for_none(name) or not self.can_be_class(name)):
+            b = int(self.bag_of(i))
+            self._strange[str(self.bags.ids[b]), i - self.rows(b).start] = name
+            return
+        self.said[i] = self._ensure_class(name)
+        self.given[i] = True
+
+    def _require_labelled(self, instances: NDArray[np.intp]) -> None:
+        """Make labels of instances in the table tags of their bags."""
+        of_class = instances[self.said[instances] >= 0]
+        bag = self.bag_of(of_class)
+        is_absent = self.tags[bag, self.said[of_class]] == 0
+        for b, column in zip(bag[is_absent], self.said[of_class][is_absent], strict=True):
             self.tags[b, column] = 1
             self.answered_tags[str(self.bags.ids[b]), self.names[column]] = "present"
 
     def apply(self, answer: Answer) -> None:
-        """Take in an answer that is on disk."""
+        """Take in an answer that is on disk; what contradicts the tags is set aside."""
+        b = self.number_of(answer)
+        answer = self._possible(answer, b)
         for name in answer.classes:
-            if self.column(name) == -1:
-                self._add_class(name)
-            self.retired.discard(name)
-        b = self._number_of.get(answer.bag or "", -1)
+            self._ensure_class(name)
         if b >= 0:
-            first, size = int(self.bags.offsets[b]), int(self.bags.sizes[b])
             for change in answer.labels:
-                if change.instance < size:
-                    self._apply_label(first + change.instance, change, answer)
+                self._apply_label(self.rows(b).start + change.instance, change, answer)
             for change in answer.tags:
                 self._set_tag(b, change.label, STATES[change.state])
                 self.answered_tags[answer.bag or "", change.label] = change.state
-            self._skipped |= self._skipped_by(answer, b)
-            self._revisions[b] = self._revisions.get(b, 0) + 1
+            self.skipped |= self._skipped_by(answer, b)
+            self._revisions[b] += 1
         if answer.kind == "undo":
-            undone = [each for each in self.done if each.number == answer.undoes]
-            self.done = [each for each in self.done if each.number != answer.undoes]
-            for each in undone:
-                self._skipped -= self._skipped_by(each, b)
-                self._forget_tags(each)
-            self.retired |= {
-                name for each in undone for name in each.classes if not self._is_used(name)
-            }
+            self._take_back(answer, b)
         else:
             self.done.append(answer)
+            self._pin(b)
         self.n_given_answers += 1
 
-    def _forget_tags(self, undone: Answer) -> None:
-        """Take tags of an answer that was undone for open again, unless others are about them."""
-        bag = undone.bag or ""
-        others = {change.label for each in self.done if each.bag == bag for change in each.tags}
-        for change in undone.tags:
-            where = (bag, change.label)
-            if change.label not in others and where not in self._given_tags:
-                self.answered_tags.pop(where, None)
+    def _pin(self, b: int) -> None:
+        """Let the labels of a bag count that its tags allow."""
+        if b >= 0:
+            said, states = self.said[self.rows(b)], self.states(b, b + 1)[0]
+            is_lost = (said >= 0) & (states[np.maximum(said, 0)] == 0)
+            self.pins[self.rows(b)] = np.where(is_lost, UNKNOWN, said)
+
+    def _take_back(self, undo: Answer, b: int) -> None:
+        """Take back what an undone answer skipped, the tags that it changed, and its classes."""
+        undone = [each for each in self.done if each.number == undo.undoes]
+        self.done = [each for each in self.done if each.number != undo.undoes]
+        for each in undone:
+            self.skipped -= self._skipped_by(each, b)
+        for bag, name in not_answered(undo, self.done):
+            if (b, name) in self._first:
+                self._set_tag(b, name, self._first[b, name])
+            if (bag, name) not in self._given_tags:
+                self.answered_tags.pop((bag, name), None)
+        self._pin(b)
+        if new := named_in(undo, *undone) & set(self.names[self._n_given_names :]):
+            # A damaged log may lack the answer that made a class which instances still have.
+            used = {self.text(column) for column in np.unique(self.pins).tolist()}
+            self.retired |= new - named_in(*self.done) - used
+
+    def _possible(self, answer: Answer, b: int) -> Answer:
+        """Return an answer in the names of this table, without impossible changes."""
+        bag, size = answer.bag or "", int(self.bags.sizes[b]) if b >= 0 else 0
+        labels, tags = [], []
+        named: dict[str | None, str | None] = {}
+        for change in answer.labels:
+            if change.label not in named:
+                named[change.label] = self._label_meant(change.label)
+            name, where = named[change.label], (bag, change.instance)
+            self._strange.pop(where, None)
+            if change.instance < size and (name is not None or change.label is None):
+                labels.append(change if name == change.label else replace(change, label=name))
+            elif change.label is not None:
+                self._strange[where] = change.label
+        for change in answer.tags:
+            name = self._name(change.label)
+            self._strange.pop((bag, name), None)
+            is_group = name in self.groups.get(b, {})
+            if b >= 0 and (is_group or self.can_be_class(name)):
+                tags.append(change if name == change.label else replace(change, label=name))
+            elif answer.kind != "undo" and change.state != "absent":
+                self._strange[bag, name] = change.label
+        classes = tuple(filter(self.can_be_class, map(self._name, answer.classes)))
+        return replace(answer, labels=tuple(labels), tags=tuple(tags), classes=classes)
+
+    def _name(self, name: str) -> str:
+        """Return the name of a class or a group in this table."""
+        if name in self.names:
+            return name
+        name = self.tagging.name(name)
+        return self.tagging.name_of_group(name, self._group_names, self.names)
+
+    def _label_meant(self, label: str | None) -> str | None:
+        """Return the name of an instance's label in this table; None if it cannot be a class."""
+        name = None if label is None else self._name(label)
+        if name is None or name in self.names:
+            return name
+        name = self.tagging.name_of_instance(name)
+        return name if name == BACKGROUND_NAME or self.can_be_class(name) else None
+
+    def contradictions(self) -> list[tuple[str, str]]:
+        """Return what is set aside, by bag and name."""
+        rows = np.flatnonzero(self.said != self.pins)
+        lost = zip(self.bag_of(rows).tolist(), self.said[rows].tolist(), strict=True)
+        found = {(str(self.bags.ids[b]), str(self.text(column))) for b, column in lost}
+        return sorted(found | {(bag, name) for (bag, _), name in self._strange.items()})
 
     def _skipped_by(self, answer: Answer, b: int) -> set[Any]:
-        """Return what an answer says nobody should be asked again: rows, and tags of bags."""
+        """Return the rows, and the tags of bags, that an answer skips."""
         found: set[Any] = set()
         if b >= 0 and answer.skipped is not None and answer.skipped < self.bags.sizes[b]:
-            found.add(int(self.bags.offsets[b]) + answer.skipped)
+            found.add(self.rows(b).start + answer.skipped)
         if answer.skipped_tag is not None:
             found.add((b, answer.skipped_tag))
         return found
@@ -237,39 +288,36 @@ class ReviewState:
     def _set_tag(self, b: int, label: str, state: int) -> None:
         group = self.groups.get(b, {}).get(label)
         if group is not None:
+            self._first.setdefault((b, label), group.state)
             self.groups[b][label] = group._replace(state=state)
             return
-        if label not in self.names:
-            self._add_class(label)
-        self.tags[b, self.names.index(label)] = state
-
-    def _is_used(self, name: str) -> bool:
-        column = self.names.index(name)
-        return bool((self.pins == column).any() or (self.tags[:, column] == 1).any())
+        column = self._ensure_class(label)
+        self._first.setdefault((b, label), int(self.tags[b, column]))
+        self.tags[b, column] = state
 
     def _apply_label(self, i: int, change: LabelChange, answer: Answer) -> None:
         self.checked.pop(i, None)
-        self.random_answers.discard(i)
+        self.asked.discard(i)
         if change.label is None:
-            self.pins[i] = UNKNOWN
+            self.said[i] = UNKNOWN
             return
-        self._pin(i, change.label)
-        self._since_fit.append(i)
+        self.said[i] = self._ensure_class(change.label)
+        self.since_fit.append(i)
         if change.guess is not None and change.probability is not None:
-            self.checked[i] = (change.guess, change.probability, change.label)
-            if answer.asked == RANDOM:
-                self.random_answers.add(i)
+            self.checked[i] = change
+            if answer.asked is not None:
+                self.asked.add(i)
 
     def check_same_instances(self, read: ReadAnswers) -> None:
         """Raise an error if the instances of a bag are in another order than in the log."""
         if self.ids is None:
             return
         for answer in read.answers:
-            b = self._number_of.get(answer.bag or "", -1)
+            b = self.number_of(answer)
             for change in answer.labels:
                 if b < 0 or change.id is None or change.instance >= self.bags.sizes[b]:
                     continue
-                found = self.ids[int(self.bags.offsets[b]) + change.instance]
+                found = self.ids[self.rows(b).start + change.instance]
                 check(
                     found == change.id,
                     f"{read.path} labels {shortened(change.id)} as instance "
@@ -284,45 +332,33 @@ class ReviewState:
     def states(self, first: int = 0, last: int | None = None) -> NDArray[np.int8]:
         """Return what is known of each class in a run of bags: 1, 0 and -1, as in `LabelSets`.
 
-        Where a tag of several classes was struck out, none of them is there.
+        If a tag of several classes was struck out, all of them are absent.
         """
         last = len(self.bags) if last is None else last
         found = self.tags[first:last]
-        struck = [b for b in self._with_groups(first, last)
-                  if any(each.state == 0 for each in self.groups[b].values())]  # fmt: skip
-        if not struck:
-            return found
-        found = found.copy()
-        for b in struck:
-            groups = self.groups[b].values()
-            strike_out(
-                found[b - first],
-                [c for each in groups if each.state == 0 for c in each.columns],
-                [c for each in groups if each.state != 0 for c in each.columns],
+        found = found.copy() if self.groups else found
+        for b in self._with_groups(first, last):
+            groups, row = self.groups[b].values(), found[b - first]
+            struck, left = (
+                [c for each in groups if (each.state == 0) is is_struck for c in each.columns]
+                for is_struck in (True, False)
             )
+            strike_out(row, struck, left)
+            # No class of a group that is present is absent by itself.
+            present = [c for each in groups if each.state == 1 for c in each.columns]
+            row[present] = np.where(row[present] == 0, -1, row[present])
         return found
 
-    def _with_groups(self, first: int, last: int) -> Iterator[int]:
-        """Give the bags of a run that have tags of several classes."""
-        if len(self.groups) <= last - first:
-            yield from (b for b in self.groups if first <= b < last)
-        else:
-            yield from (b for b in range(first, last) if b in self.groups)
+    def _with_groups(self, first: int, last: int) -> list[int]:
+        """Return the bags of a run that have tags of several classes."""
+        return self._grouped[slice(*np.searchsorted(self._grouped, [first, last]))].tolist()
 
     def required_groups(
         self, columns: NDArray[np.intp], n_columns: int, first: int = 0, last: int | None = None
     ) -> Groups | None:
-        """Return the groups of which one class is there, in other columns; None if there are none.
+        """Return the groups that require one class, in other columns; None if there are none.
 
-        Where a class has no column, it may have been that one: the group is left out.
-
-        Parameters
-        ----------
-        columns : ndarray of int of shape (n_names,)
-            -1 where there is none.
-        n_columns : int
-        first, last : int
-            The run of bags.
+        A group with a class that has no column is left out, since that class may account for it.
         """
         last = len(self.bags) if last is None else last
         lists: list[list[list[int]]] = [[] for _ in range(last - first)]
@@ -334,7 +370,7 @@ class ReviewState:
         return Groups.of(lists, n_columns) if any(lists) else None
 
     def is_impossible(self, b: int) -> bool:
-        """Return whether no labelling with these answers has all tags of a bag, and no other."""
+        """Return whether no labelling of a bag agrees with both its answers and its tags."""
         states = self.states(b, b + 1)[0]
         if not states.any():
             return False
@@ -347,16 +383,38 @@ class ReviewState:
 
     def label_sets(self) -> LabelSets:
         """Return the tags of all bags as they are now."""
-        kept = [column for column, name in enumerate(self.names) if name not in self.retired]
-        names = np.array([self.names[column] for column in kept], dtype=str)
-        columns = np.full(len(self.names), -1)
-        columns[kept] = np.arange(len(kept))
-        groups = self.required_groups(columns, len(kept))
-        return LabelSets(self.states()[:, kept], names, self.open.copy(), groups)
+        with self.lock:
+            columns = [c for c, name in enumerate(self.names) if name not in self.retired]
+            return self.label_sets_of(columns, np.array(self.classes, dtype=str))
+
+    def label_sets_of(
+        self, columns: ArrayLike, classes: ArrayLike, first: int = 0, last: int | None = None
+    ) -> LabelSets:
+        """Return the tags of a run of bags in some columns, which have these classes."""
+        kept = np.asarray(columns, dtype=np.intp)
+        place = np.full(len(self.names), -1)
+        place[kept] = np.arange(len(kept))
+        groups = self.required_groups(place, len(kept), first, last)
+        states = self.states(first, last)[:, kept]
+        return LabelSets(states, classes, self.open[first:last], groups)
 
     def known(self) -> NDArray[np.object_]:
         """Return the labels of instances that people gave, as text; None where there is none."""
-        found = np.full(self.bags.n_instances, None, dtype=object)
-        for i in np.flatnonzero(self.pins != UNKNOWN).tolist():
-            found[i] = self.text(int(self.pins[i]))
-        return found
+        with self.lock:
+            return np.array([self.text(pin) for pin in self.pins.tolist()], dtype=object)
+
+    def corrections_of_tags(self) -> dict[tuple[str, str], str]:
+        """Return the states of tags that answers have left, by bag and name.
+
+        `unbag.tables.answers.corrected_tags` applies them to the table.
+        """
+        with self.lock:
+            found = self.answered_tags.items()
+            return {where: state for where, state in found if where[1] not in self.retired}
+
+
+def named_in(*answers: Answer) -> set[str]:
+    """Return the labels and classes that answers name."""
+    changes = [each for answer in answers for each in (*answer.labels, *answer.tags)]
+    names = {each.label for each in changes if each.label is not None}
+    return names.union(*(answer.classes for answer in answers))

@@ -1,8 +1,8 @@
 """The union likelihood on CUDA: launches of the Triton kernels; see `unbag.torch.operators`.
 
 Nothing here waits for the device, with one exception: unless bags may be relaxed, the CPU must know
-whether some do not fit on the device. It waits for that while the device reads rows, and launches
-only kernels for which there are bags.
+whether all bags fit on the device. It waits for that while the device reads rows, and launches only
+the kernels that have bags.
 """
 
 # Kernels are called as ``kernel[grid](...)``, and Triton is only installed with torch for CUDA.
@@ -10,7 +10,6 @@ only kernels for which there are bags.
 
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
 import torch
 import triton
 import triton.language as tl
@@ -19,91 +18,66 @@ from unbag.union import IntractableBagError
 
 from . import triton_chain, triton_groups, triton_long, triton_rows, triton_subsets
 from .arguments import working_dtype
-from .counts import INTRACTABLE, RELAXED, SLOW
+from .operators import INTRACTABLE, RELAXED, SLOW
 
-# Labels that are listed of each bag, and of those the most that are chained, or summed over by
-# inclusion and exclusion: bags of few labels take a smaller kernel.
+# Labels that are listed for each bag; most labels for the chain, and for inclusion-exclusion, which
+# has a smaller kernel for few labels.
 WIDTH = 16
 MOST_CHAINED = 12
 MANY, FEW = 8, 4
-# Rows of the product that a program keeps in registers, and programs that a processor holds.
+# Rows of the product that a program keeps in registers, and programs per processor.
 ROWS = {FEW: 16, MANY: 2}
 RESIDENT = {FEW: 20, MANY: 16}
-# Doubles that a program has for a chain: enough for 60 instances and 12 labels, or 1,000 and 8.
+# Programs of the chain, and doubles for each: for 60 instances and 12 labels, or 1,000 and 8.
 CHAIN_PROGRAMS = 64
 MOST_FLOATS = 2**18
-# Certified error of a posterior; logits in float32 are no better than the second.
+# Certified error of a posterior; logits in float32 are not more precise than the second.
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-6}
-# Rows whose groups a program looks at.
+# Rows per program of the kernels for groups.
 GROUP_ROWS = 128
 # Columns of logits that are read together.
 BLOCK = 4096
-# Classes for which one pass over the logits pays; see `pays_in_one_pass`. A warp holds a row. Timed
-# with 1,000: the fewer classes, the less there is to save.
+# Numbers of classes for one pass over the logits; see `pays_in_one_pass`. A warp holds a row. Timed
+# with 1,000 classes; fewer classes gain less.
 FEWEST_CLASSES, MOST_CLASSES = 768, 1024
 # The queues of `triton_rows.sort_bags`.
 FEW_QUEUE, MANY_QUEUE, LONG_QUEUE, SLOW_QUEUE = range(4)
 
 
-#: What `unbag.torch.operators.union` returns.
-Answer: TypeAlias = tuple[
+#: The fields of a `unbag.torch.operators.UnionAnswer`.
+UnionAnswer: TypeAlias = tuple[
     torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor
 ]
 
 
 class PreparedBags(NamedTuple):
-    """What kernels need to know about bags, on the device.
+    """Labels, queues and counts of bags for the kernels, in int32 on the device."""
 
-    Attributes
-    ----------
-    row_bag : Tensor of int32 of shape (n_rows,)
-    labels : Tensor of int32 of shape (n_bags, WIDTH)
-        Classes that each bag requires, padded with -1.
-    n_required, openness : Tensors of int32 of shape (n_bags,)
-        See `triton_rows.prepare_bags`.
-    queues : Tensor of int32 of shape (4, n_bags)
-        Bags, by how they are inferred; see `triton_rows.sort_bags`.
-    queue_lengths : Tensor of int32 of shape (4,)
-    counts : Tensor of int32 of shape (4,)
-        See `unbag.torch.counts`; the first is the length of the slow queue.
-    n_large : Tensor of int32 of shape (1,)
-        Bags that were relaxed because they have too many labels, or that may not fit on the device.
-    numbers : Tensor of int32 of shape (8,)
-        The lengths, counts and `n_large`, one after the other.
-    """
-
+    #: Shape (n_rows,).
     row_bag: torch.Tensor
+    #: Shape (n_bags, WIDTH): classes that each bag requires, padded with -1.
     labels: torch.Tensor
+    #: Shape (n_bags,), as the next: see `triton_rows.prepare_bags`.
     n_required: torch.Tensor
     openness: torch.Tensor
+    #: Shape (4, n_bags): see `triton_rows.sort_bags`.
     queues: torch.Tensor
+    #: Shape (4,).
     queue_lengths: torch.Tensor
+    #: Shape (4,): as in `UnionAnswer` of the operators; the first is the length of the slow queue.
     counts: torch.Tensor
+    #: Shape (1,): bags relaxed for too many labels, or that may not fit on the device.
     n_large: torch.Tensor
+    #: Shape (8,): the lengths, counts and `n_large`, one after the other.
     numbers: torch.Tensor
 
 
 class GradientInAdvance:
-    """A gradient that forward writes, before backward knows the scales of bags.
+    """A gradient that forward writes before backward knows the scales of bags.
 
-    Parameters
-    ----------
-    logits : Tensor
-    sizes : Tensor of int of shape (n_bags,)
-        Number of instances of each bag.
-    weight : Tensor of shape (n_bags,), or None
-    factor : Tensor of shape ()
-        What the loss will be multiplied with.
-    reduction : {"mean", "instances", "sum"}
-        Of the losses of bags.
-
-    Attributes
-    ----------
-    gradient : Tensor of the shape and type of the logits
-    expected : Tensor of shape (n_bags,)
-        The scales that backward is likely to bring.
-    written : Tensor of shape (n_bags,)
-        With which scale the gradient of a bag was written; NaN where it was not.
+    `sizes` are the numbers of instances of bags, and `factor` is the expected factor of the loss.
+    `expected` are the scales that backward will probably have, and `written` those with which the
+    gradient of each bag was written; NaN if it was not.
     """
 
     def __init__(
@@ -121,9 +95,9 @@ class GradientInAdvance:
         self.written: torch.Tensor = torch.full_like(self.expected, torch.nan)
 
     def expect(self, n_required: torch.Tensor, on_impossible: str) -> None:
-        """Expect the scales of `unbag.torch.operators.reduced`, to the last bit.
+        """Set the expected scales to those of `unbag.torch.loss.reduced`, to the last bit.
 
-        As though only bags that require more classes than they have instances were impossible.
+        Only bags that require more classes than they have instances are taken as impossible.
         """
         dtype = self.expected.dtype
         scale = -self._factor.to(torch.float64)
@@ -144,9 +118,8 @@ def pays_in_one_pass(logits: torch.Tensor, n_bags: int) -> bool:
     """Return whether forward should write the gradient of logits in advance.
 
     It saves reading the logits once, but the gradient at the labels is written a second time, when
-    the bag is inferred and its rows have left the cache. An H200 is faster with a thousand classes
-    in single precision, and slower with as many in half precision. Where most bags are long, there
-    is nothing to gain.
+    the bag is inferred and its rows have left the cache. On an H200, it is faster with a thousand
+    classes in single precision, and slower in half precision. Long bags gain nothing.
     """
     n_rows, n_classes = logits.shape
     return (
@@ -168,8 +141,8 @@ def union(
     on_intractable: str,
     groups: torch.Tensor | None = None,
     in_advance: GradientInAdvance | None = None,
-) -> Answer:
-    """Return what `unbag.torch.operators.union` returns; write a gradient in advance, if given."""
+) -> UnionAnswer:
+    """Return the answer of `unbag.torch.operators.union`; write a gradient in advance, if given."""
     logits = with_adjacent_columns(logits)
     (n_rows, n_classes), (n_bags, n_targets) = logits.shape, targets.shape
     dtype, device = working_dtype(logits), logits.device
@@ -250,7 +223,7 @@ def sum_over_subsets(
 ) -> None:
     """Infer all bags except those with too many labels; see `triton_subsets` and `triton_long`.
 
-    `lengths` are those of the queues, if they are known: nothing is launched for an empty one.
+    `lengths` are those of the queues, if known: nothing is launched for an empty queue.
     """
     device, n_rows = normaliser.device, len(normaliser)
     processors = torch.cuda.get_device_properties(device).multi_processor_count
@@ -305,7 +278,7 @@ def prepared(
 ) -> PreparedBags:
     """List the required labels of bags, and sort bags into queues; see `triton_rows`.
 
-    With `one_pass`, bags are marked whose gradient is written when their rows are read.
+    With `one_pass`, bags are marked if their gradient is written when their rows are read.
     """
     n_bags, n_targets = targets.shape
     empty = {"dtype": torch.int32, "device": targets.device}
@@ -343,7 +316,7 @@ def with_adjacent_columns(logits: torch.Tensor) -> torch.Tensor:
 
 
 def copied(numbers: torch.Tensor) -> tuple[torch.Tensor, torch.cuda.Event]:
-    """Start copying numbers to the CPU; the event says when they have arrived."""
+    """Start copying numbers to the CPU; wait for the event before reading them."""
     there = torch.empty(numbers.shape, dtype=numbers.dtype, pin_memory=True)
     there.copy_(numbers, non_blocking=True)
     event = torch.cuda.Event()
@@ -358,21 +331,14 @@ def arrived(numbers: torch.Tensor, event: torch.cuda.Event) -> list[int]:
 
 
 def chain_floats(n_rows: int, n_targets: int) -> int:
-    """Return the most doubles that the chain of any bag can need."""
+    """Return the most doubles that the chain of a bag may need."""
     if n_targets > MOST_CHAINED:
         return 2 * MOST_FLOATS
     return triton.next_power_of_2((n_rows + 3) << n_targets)
 
 
-def holds_every_bag(sizes: np.ndarray, n_required: np.ndarray) -> bool:
-    """Return whether all bags are certain to fit: none is relaxed or goes to the CPU."""
-    n_states = 2.0 ** np.minimum(n_required, MOST_CHAINED)
-    fits = (n_required <= MOST_CHAINED) & ((sizes + 3) * n_states <= MOST_FLOATS)
-    return bool(fits.all())
-
-
 def tile(n_classes: int) -> tuple[int, int]:
-    """Return the number of rows and columns of the logits per program."""
+    """Return the numbers of rows and columns of the logits per program."""
     columns = min(triton.next_power_of_2(n_classes), BLOCK)
     return max(1, 1024 // columns), columns
 
@@ -450,8 +416,8 @@ def union_one_pass(
     weight: torch.Tensor | None,
     factor: torch.Tensor,
     reduction: str,
-) -> tuple[Answer, torch.Tensor, torch.Tensor]:
-    """Return what `union` returns, a gradient, and the scales with which it was written."""
+) -> tuple[UnionAnswer, torch.Tensor, torch.Tensor]:
+    """Return the answer of `union`, a gradient, and the scales with which it was written."""
     in_advance = GradientInAdvance(logits, sizes, weight, factor, reduction)
     answer = union(
         logits, offsets, targets, pins, None, false, False, on_impossible, on_intractable, groups,
@@ -476,9 +442,9 @@ def union_gradient(
     gradient: torch.Tensor | None = None,
     written: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Return what `unbag.torch.operators.union_gradient` returns.
+    """Return the gradient of `unbag.torch.operators.union_gradient`.
 
-    If a gradient is given, only what is not `written` with its scale is written there.
+    If a gradient is given, only bags that were not `written` with their scale are written.
     """
     logits = with_adjacent_columns(logits)
     n_rows, n_classes = logits.shape

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from scipy import sparse
+from torch import Tensor
 from torch.utils.data import Dataset
 
 from unbag.bags import Bags
@@ -15,7 +16,7 @@ from unbag.validation import as_labels
 
 
 class CollatedBags(NamedTuple):
-    """Some bags, with their instances one after the other.
+    """A batch of bags, with their instances one after the other.
 
     Attributes
     ----------
@@ -23,15 +24,15 @@ class CollatedBags(NamedTuple):
     offsets : Tensor of int64 of shape (n_bags + 1,)
         Bag b has the instances ``offsets[b]:offsets[b + 1]``.
     targets : Tensor of int8 of shape (n_bags, n_classes)
-        1 if the class is present, 0 if it is absent, -1 if that is not known.
+        1 if the class is present, 0 if it is absent, -1 if it is not known.
     instance_labels : Tensor of int64 of shape (n_instances,), or None
-        Known classes of instances, -1 elsewhere.
+        Known classes of instances, -1 if not known.
     """
 
-    X: torch.Tensor
-    offsets: torch.Tensor
-    targets: torch.Tensor
-    instance_labels: torch.Tensor | None = None
+    X: Tensor
+    offsets: Tensor
+    targets: Tensor
+    instance_labels: Tensor | None = None
 
     def to(self, device: torch.device | str | int, *, non_blocking: bool = False) -> "CollatedBags":
         """Return the bags with all tensors on a device.
@@ -40,38 +41,28 @@ class CollatedBags(NamedTuple):
         ----------
         device : torch.device, str or int
         non_blocking : bool, default=False
-            Whether to copy asynchronously, if possible: as in `torch.Tensor.to`.
+            Whether to copy asynchronously, if possible, as in `torch.Tensor.to`.
 
         Returns
         -------
         CollatedBags
-            Tensors that are on the device already are not copied.
+            Tensors that are already on the device are not copied.
         """
-        known = self.instance_labels
-        return CollatedBags(
-            self.X.to(device, non_blocking=non_blocking),
-            self.offsets.to(device, non_blocking=non_blocking),
-            self.targets.to(device, non_blocking=non_blocking),
-            None if known is None else known.to(device, non_blocking=non_blocking),
+        return self._make(
+            None if part is None else part.to(device, non_blocking=non_blocking) for part in self
         )
 
     def pin_memory(self) -> "CollatedBags":
         """Return the bags with all tensors in pinned memory.
 
-        From there, ``to(device, non_blocking=True)`` copies while the CPU goes on. A
-        ``DataLoader`` with ``pin_memory=True`` does so by itself.
+        From there, ``to(device, non_blocking=True)`` copies while the CPU continues. A
+        ``DataLoader`` with ``pin_memory=True`` calls this method.
 
         Returns
         -------
         CollatedBags
         """
-        known = self.instance_labels
-        return CollatedBags(
-            self.X.pin_memory(),
-            self.offsets.pin_memory(),
-            self.targets.pin_memory(),
-            None if known is None else known.pin_memory(),
-        )
+        return self._make(None if part is None else part.pin_memory() for part in self)
 
 
 class MIMLDataset(Dataset):
@@ -80,40 +71,40 @@ class MIMLDataset(Dataset):
     Parameters
     ----------
     X : Bags, sequence of arrays of shape (n_instances, ...), or callable
-        Instances may have any shape, for example that of pictures. A callable is called with the
-        number of a bag, from 0, whenever that bag is needed, and returns its instances: an array,
-        a tensor, or a list with an item for each instance. Sequences other than lists, tuples and
-        arrays, such as a dataset in an HDF5 file, are indexed only then, too; and what is
-        memory-mapped is read only then.
+        Instances may have any shape, such as that of pictures. A callable is called with the number
+        of a bag, from 0, when that bag is needed, and returns its instances: an array, a tensor, or
+        a list with an item for each instance. Sequences other than lists, tuples and arrays, such
+        as a dataset in an HDF5 file, are indexed when a bag is needed; memory-mapped arrays are
+        read then.
     y : label sets
-        In any form that ``fit`` of an estimator takes: sets, strings such as ``"owl|wren"``, an
+        In any form that ``fit`` of an estimator takes: sets, strings such as ``"owl|wren"``, or an
         indicator matrix; in the order of the bags, or indexed by their ids.
     classes : array-like of shape (n_classes,), optional
-        The vocabulary; by default the sorted labels.
+        Vocabulary; by default the sorted labels.
     instance_labels : array-like of shape (n_instances,) or list of array-like, optional
-        Column of `classes` of the instances whose label is known (the number of classes for the
-        background), -1 elsewhere: flat, or one 1-D array per bag. For a callable, and sequences
-        that are indexed later, one array per bag.
+        Known classes of instances as columns of `classes`, the number of classes for the
+        background, -1 if not known. Either flat, or one 1-D array per bag; one array per bag if
+        bags are loaded when they are needed.
     transform : callable, optional
-        Called with each instance whenever its bag is needed, and returns a tensor or an array, as
-        transforms of torchvision do. It gets a tensor, or, if the bag is a list, the item of the
-        list, such as a picture of PIL. To transform whole bags, let `X` be a callable.
+        Called with each instance when its bag is needed; returns a tensor or an array, as
+        transforms of torchvision do. It gets a tensor or, if the bag is a list, an item of the
+        list, such as a picture of PIL. To transform whole bags, pass a callable `X`.
 
     Attributes
     ----------
     classes : ndarray of shape (n_classes,)
-        What the columns of targets stand for.
+        Classes of the columns of targets.
     transform : callable or None
 
     Notes
     -----
-    Floats become float32. Integers of an array or a tensor keep their type, so that pixels take a
-    byte each until the transform or the network converts them; ``batch.X.float() / 255`` does so on
-    the device. Numbers in nested lists become float32.
+    Floats, and numbers in nested lists, become float32. Integers of an array or a tensor keep their
+    type, so that pixels take a byte each until the transform or the network converts them, for
+    example on the device: ``batch.X.float() / 255``.
 
-    The workers of a ``DataLoader`` that are spawned get the data set pickled: `X` and `transform`
-    must then be functions or objects of a module, not lambdas. A file that cannot be shared by
-    processes is opened in the callable, when it is first called.
+    If the workers of a ``DataLoader`` are spawned, they get the data set pickled. Then `X` and
+    `transform` must be functions or objects of a module, not lambdas. Open a file that processes
+    cannot share within the callable, when it is first called.
 
     Examples
     --------
@@ -148,10 +139,14 @@ class MIMLDataset(Dataset):
         if hasattr(X, "columns"):
             raise TypeError(
                 "X must be Bags, a list of arrays or a callable, not a frame: use Bags.from_table, "
-                "or one of the readers of unbag.io."
+                "or one of the readers of unbag.tables."
             )
-        is_held = isinstance(X, list | tuple | np.ndarray | torch.Tensor)
-        self._bags: Any = held_bags(X, transform is None) if is_held else X
+        is_held = isinstance(X, list | tuple | np.ndarray | Tensor)
+        # The number of the first bag with instances, and the shape of one of them.
+        self._first: tuple[int, tuple[int, ...]] | None = None
+        self._bags: Any = list(X) if is_held else X
+        if is_held and transform is None:
+            self._check_held()
         self.transform: Callable[[Any], Any] | None = transform
         # Bags that are not in a table have no ids by which labels could be found.
         in_order = as_labels(y, X if isinstance(X, Bags) else [], are_sets=True)
@@ -163,8 +158,6 @@ class MIMLDataset(Dataset):
             )
         self.classes: np.ndarray = labels.classes
         self._targets = torch.from_numpy(labels.indicator.astype(np.int8))
-        # The first bag that was fetched, and the shape of its instances.
-        self._first: tuple[int, torch.Size] | None = None
         self._known = None
         if instance_labels is not None:
             sizes = None
@@ -175,7 +168,7 @@ class MIMLDataset(Dataset):
     def __len__(self) -> int:
         return len(self._targets)
 
-    def __getitem__(self, bag: int) -> tuple[torch.Tensor, ...]:
+    def __getitem__(self, bag: int) -> tuple[Tensor, ...]:
         """Return the instances of a bag, its targets and, if given, known classes of instances."""
         if not -len(self) <= bag < len(self):
             raise IndexError(f"There is no bag {bag} among {len(self)} bags.")
@@ -185,11 +178,11 @@ class MIMLDataset(Dataset):
             if self.transform is not None:
                 instances = transformed(instances, self.transform)
         except Exception as error:
-            # Its type stays; a worker of a data loader sends notes along.
+            # A note keeps the type of the error, and workers of data loaders pass it on.
             error.add_note(f"This happened when bag {bag} was loaded.")
             raise
         instances = named_tensor(instances, bag)
-        self._check_shape(instances, bag)
+        self._check_shape(instances.shape, bag)
         item = instances, self._targets[bag]
         if self._known is None:
             return item
@@ -201,29 +194,32 @@ class MIMLDataset(Dataset):
             )
         return *item, known
 
-    def _check_shape(self, instances, bag):
-        """Raise an error unless instances have the shape of those of the first bag."""
-        if not len(instances):
+    def _check_held(self):
+        """Check the shapes of bags in memory or memory-mapped ones, without reading arrays."""
+        for b, bag in enumerate(self._bags):
+            # Lists of numbers are converted now, arrays when they are needed.
+            if isinstance(bag, list | tuple):
+                self._bags[b] = bag = named_tensor(bag, b)
+            self._check_shape(getattr(bag, "shape", None), b)
+
+    def _check_shape(self, shape, bag):
+        """Raise an error if instances of a bag differ in shape from those of the first bag."""
+        if not shape or not shape[0]:
             return
-        if self._first is None:
-            self._first = bag, instances.shape[1:]
-        first, shape = self._first
-        if instances.shape[1:] != shape:
-            raise shape_error(bag, instances.shape, first, shape)
-
-
-def shape_error(bag: int, own: Sequence[int], first: int, shape: Sequence[int]) -> ValueError:
-    """Return the error that a bag has instances of another shape than an earlier one."""
-    return ValueError(
-        f"Bag {bag} has instances of shape {tuple(own[1:])}, but those of bag {first} have shape "
-        f"{tuple(shape)}: bring them to one shape, for example by transform."
-    )
+        own = tuple(shape[1:])
+        self._first = self._first or (bag, own)
+        first, expected = self._first
+        if own != expected:
+            raise ValueError(
+                f"Bag {bag} has instances of shape {own}, but those of bag {first} have shape "
+                f"{expected}: bring them to one shape, for example by transform."
+            )
 
 
 def known_of_bags(
     instance_labels: Any, sizes: list[int] | None, n_bags: int, n_classes: int
-) -> tuple[torch.Tensor, ...]:
-    """Return known classes of the instances of each bag, checked; `sizes` is None if not known."""
+) -> tuple[Tensor, ...]:
+    """Check known classes of instances, and split them by bag; `sizes` is None if not known."""
     is_per_bag = isinstance(instance_labels, list | tuple) and any(
         np.ndim(known) == 1 for known in instance_labels
     )
@@ -231,7 +227,7 @@ def known_of_bags(
         if sizes is None:
             raise ValueError(
                 "instance_labels must be a list of one array per bag, since bags are loaded when "
-                "they are needed, and how many instances each has is not known before."
+                "they are needed, and the number of their instances is not known before."
             )
         return known_columns(instance_labels, sum(sizes), n_classes).split(sizes)
     if len(instance_labels) != n_bags:
@@ -249,8 +245,8 @@ def known_of_bags(
     return tuple(known)
 
 
-def known_columns(instance_labels: ArrayLike, n_instances: int, n_classes: int) -> torch.Tensor:
-    """Return known classes of instances as int64, checked."""
+def known_columns(instance_labels: ArrayLike, n_instances: int, n_classes: int) -> Tensor:
+    """Check known classes of instances, and return them as int64."""
     known = np.asarray(instance_labels)
     if known.shape != (n_instances,):
         raise ValueError(
@@ -266,38 +262,18 @@ def known_columns(instance_labels: ArrayLike, n_instances: int, n_classes: int) 
     return torch.as_tensor(known.astype(np.int64))
 
 
-def held_bags(X: Any, is_final: bool) -> list[Any]:
-    """Return bags that are in memory, or mapped into it, checked without being read or copied.
-
-    Unless their shapes are final, instances may have several of them.
-    """
-    bags, first = [], None
-    for b, bag in enumerate(X):
-        # Arrays are converted when they are needed, and lists of numbers now.
-        is_list = isinstance(bag, list | tuple) and is_final
-        bags.append(named_tensor(bag, b) if is_list else bag)
-        shape = getattr(bags[-1], "shape", None)
-        if not shape or not shape[0] or not is_final:
-            continue
-        if first is None:
-            first = b, tuple(shape[1:])
-        if tuple(shape[1:]) != first[1]:
-            raise shape_error(b, shape, *first)
-    return bags
-
-
-def transformed(instances: Any, transform: Callable[[Any], Any]) -> list[Any] | torch.Tensor:
-    """Return the transformed instances of a bag; an empty bag is returned as it is."""
+def transformed(instances: Any, transform: Callable[[Any], Any]) -> list[Any] | Tensor:
+    """Return the transformed instances of a bag; an empty bag is not changed."""
     if not isinstance(instances, list | tuple):
         instances = tensor_of(instances)
-    # A transform may change its argument, which must not change the data.
-    is_tensor = isinstance(instances, torch.Tensor)
+    # A copy, because a transform may change its argument.
+    is_tensor = isinstance(instances, Tensor)
     found = [transform(item.clone() if is_tensor else item) for item in instances]
     return found if found or not is_tensor else instances
 
 
-def named_tensor(instances: Any, bag: int) -> torch.Tensor:
-    """Return the instances of a bag as a tensor; an error names the bag."""
+def named_tensor(instances: Any, bag: int) -> Tensor:
+    """Return `tensor_of` the instances of a bag; an error names the bag."""
     try:
         return tensor_of(instances)
     except (ValueError, TypeError, RuntimeError) as error:
@@ -306,12 +282,12 @@ def named_tensor(instances: Any, bag: int) -> torch.Tensor:
         ) from error
 
 
-def tensor_of(instances: Any) -> torch.Tensor:
-    """Return the instances of a bag as a tensor: of float32, or of the integers of an array."""
+def tensor_of(instances: Any) -> Tensor:
+    """Return the instances of a bag as a float32 tensor; integers of an array keep their type."""
     is_list = isinstance(instances, list | tuple)
-    if is_list and instances and all(isinstance(item, torch.Tensor) for item in instances):
+    if is_list and instances and all(isinstance(item, Tensor) for item in instances):
         instances = torch.stack(instances)
-    if isinstance(instances, torch.Tensor):
+    if isinstance(instances, Tensor):
         return instances.float() if instances.is_floating_point() else instances
     if sparse.issparse(instances):
         instances = cast("Any", instances).toarray()
@@ -320,12 +296,12 @@ def tensor_of(instances: Any) -> torch.Tensor:
     if not array.ndim:
         raise ValueError(f"got {instances!r:.80}.")
     keeps_type = has_type and array.dtype.kind in "iu"
-    # Tensors need the byte order of the machine, and memory that may be written to.
+    # Tensors need the byte order of the machine, and writable memory.
     dtype = array.dtype.newbyteorder("=") if keeps_type else np.float32
     return torch.from_numpy(np.array(array, dtype=dtype))
 
 
-def collate_bags(items: Sequence[tuple[torch.Tensor, ...]]) -> CollatedBags:
+def collate_bags(items: Sequence[tuple[Tensor, ...]]) -> CollatedBags:
     """Collate bags into a batch: the ``collate_fn`` of a ``DataLoader`` over a `MIMLDataset`.
 
     Parameters
@@ -339,7 +315,7 @@ def collate_bags(items: Sequence[tuple[torch.Tensor, ...]]) -> CollatedBags:
     """
     instances, targets, *known = zip(*items, strict=True)
     lengths = torch.tensor([0, *map(len, instances)])
-    # An empty bag may not know the shape and the type of instances.
+    # An empty bag may have another shape or type.
     filled = [bag for bag in instances if len(bag)] or instances[:1]
     return CollatedBags(
         torch.cat(filled),

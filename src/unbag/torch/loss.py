@@ -1,36 +1,41 @@
 """The negative log-likelihood of label sets, for networks that score instances."""
 
-from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from unbag.groups import Groups
-from unbag.union import ImpossibleBagError, IntractableBagError
-from unbag.union.policy import ON_IMPOSSIBLE, ON_INTRACTABLE, OnImpossible, OnIntractable
+from unbag._messages import warn_caller
+from unbag.bags import offsets_of
+from unbag.union import ImpossibleBagError, ImpossibleBagWarning
+from unbag.union.policy import OnImpossible, OnIntractable
+from unbag.union.problem import GroupsLike
 
-from .arguments import BagBatch, Rates, Targets, check_rates, read_batch, working_dtype
-from .counts import IMPOSSIBLE, RELAXED, SLOW, BagCounts
-from .derivatives import differentiable_once
-from .groups import (
-    GroupsLike,
-    PreparedGroups,
-    chosen_bags,
-    infer_on_cpu,
-    prepared_groups,
-    read_groups,
-    rows_of_bags,
-    with_groups,
+from .arguments import (
+    BagBatch,
+    Rates,
+    Targets,
+    check_policies,
+    check_rates,
+    read_batch,
+    working_dtype,
 )
+from .groups import GroupLabels, with_groups
 from .operators import (
+    IMPOSSIBLE,
     NO_TRANSFORMS,
-    LossInOnePass,
+    RELAXED,
+    SLOW,
+    UnionAnswer,
+    UnionWithGroups,
+    chosen_bags,
     chunk_rows,
     chunks,
-    reduced,
     union,
+    union_gradient,
     union_linear,
 )
 
@@ -39,22 +44,20 @@ REDUCTIONS: tuple[Reduction, ...] = ("mean", "instances", "sum", "none")
 
 
 def union_loss(
-    logits: torch.Tensor,
-    offsets: torch.Tensor | Sequence[int] | None = None,
-    targets: Targets | None = None,
+    logits: Tensor,
+    offsets: Tensor | Sequence[int],
+    targets: Targets,
     *,
-    lengths: torch.Tensor | Sequence[int] | None = None,
-    mask: torch.Tensor | None = None,
     background: bool = False,
-    instance_labels: torch.Tensor | None = None,
-    missed: Rates = None,
-    false: Rates = None,
+    instance_labels: Tensor | None = None,
+    missed_rate: Rates = None,
+    false_rate: Rates = None,
     groups: GroupsLike | None = None,
-    weight: torch.Tensor | None = None,
+    weight: Tensor | None = None,
     reduction: Reduction = "mean",
     on_impossible: OnImpossible = "keep",
     on_intractable: OnIntractable = "raise",
-) -> torch.Tensor:
+) -> Tensor:
     """Compute the negative log-likelihood of the label sets of bags, exactly.
 
     Each instance has one class, by the softmax of its logits, and the label set of a bag is the
@@ -63,41 +66,37 @@ def union_loss(
 
     Parameters
     ----------
-    logits : Tensor of shape (n_instances, n_columns), or (n_bags, n_rows, n_columns)
-        Scores of every instance for every class. The instances of a bag are contiguous; or bags are
-        padded, with `lengths` or a `mask`.
-    offsets : Tensor of int of shape (n_bags + 1,), optional
+    logits : Tensor of shape (n_instances, n_columns)
+        Scores of each instance for each class; the instances of a bag are contiguous.
+    offsets : Tensor of int of shape (n_bags + 1,)
         Bag b has the instances ``offsets[b]:offsets[b + 1]``.
     targets : Tensor of shape (n_bags, n_classes), or lists of classes
-        1 if the class is present, 0 if it is absent, -1 if that is not known. Or the list or set of
+        1 if the class is present, 0 if it is absent, -1 if it is not known. Or the list or set of
         classes of each bag; or these lists packed, as a tuple of two 1-D tensors: the classes of
-        all bags, one after the other, and their offsets.
-    lengths : Tensor of int of shape (n_bags,), optional
-        Number of instances of each bag, instead of `offsets` or for padded logits.
-    mask : Tensor of bool of shape (n_bags, n_rows), optional
-        For padded logits: True for instances, False for padding, whose gradient is zero.
+        all bags, one bag after the other, and their offsets.
     background : bool
         Whether instances may belong to none of the classes. The logits then have one more column
         than the targets, the last.
-    instance_labels : Tensor of int, of the shape of the logits without their columns, optional
-        The class of the instances whose label is known, -1 for the others.
-    missed : float or Tensor of shape (n_classes,), optional
+    instance_labels : Tensor of int of shape (n_instances,), optional
+        Known classes of instances, -1 if not known.
+    missed_rate : float or Tensor of shape (n_classes,), optional
         Probability that an instance of a class is missed when the bag is labelled.
-    false : float or Tensor of shape (n_classes,), optional
+    false_rate : float or Tensor of shape (n_classes,), optional
         Probability that a class is added to a label set by mistake.
     groups : list of lists of lists of int, or unbag.union.Groups, optional
-        For each bag, groups of classes of which at least one instance has one, as lists of
-        classes: ``[[[1, 2]], []]`` for two bags of which the first has a group. The classes of a
-        group are allowed whatever the targets say of them, and required only if these say 1.
+        Groups of classes for each bag: at least one instance has a class of each group. With
+        ``[[[1, 2]], []]``, the first of two bags has a group of the classes 1 and 2. Classes of a
+        group are allowed even if the targets say 0, and required by themselves only if they say 1.
     weight : Tensor of shape (n_bags,), optional
         Weight of each bag, 0 or more.
     reduction : {"mean", "instances", "sum", "none"}
         The weighted mean over bags, the sum divided by the (weighted) number of instances, the sum,
-        or one loss per bag. Bags whose label set no labelling can produce are not counted; if there
-        are no others, the mean is zero.
+        or one loss per bag. Bags whose label set no labelling can produce are not counted; without
+        other bags, the mean is zero.
     on_impossible : {"keep", "relax", "raise"}
         What to do with a bag whose label set no labelling can produce: count it as zero, without a
-        gradient; treat its labels as optional; or raise an error.
+        gradient; treat its labels as optional; or raise an error. A bag that counts as zero gives
+        an ImpossibleBagWarning on the CPU, but none on a GPU: look at `UnionLoss.counts` there.
     on_intractable : {"raise", "relax"}
         What to do with a bag that has too many labels for exact inference: raise an error, or treat
         the labels that are most certain to occur as optional. With "relax" on a GPU, all labels of
@@ -119,23 +118,20 @@ def union_loss(
 
     See Also
     --------
-    UnionLoss : The same as a module, which also counts unusual bags.
-    union_loss_linear : The same of a linear layer, whose logits are never stored.
+    UnionLoss : The loss as a module, which also counts unusual bags.
+    union_loss_linear : The loss of a linear layer, whose logits are never stored.
 
     Notes
     -----
     On a GPU, nothing waits for the device, unless an option is ``"raise"``.
     ``on_impossible="raise"`` waits for the result. ``on_intractable="raise"`` waits only if bags
-    may have more than 12 labels or thousands of instances; then it waits until the label sets are
-    read, and not for what comes after.
+    may have more than 12 labels or thousands of instances, and only until the label sets are read.
 
-    On a GPU, with 768 to 1,024 classes in float32 and short bags, forward already writes the
-    gradient, which takes as much memory as the logits; not so under `torch.no_grad`.
+    On a GPU, with 768 to 1,024 classes in float32 and short bags, the forward pass already writes
+    the gradient, unless gradients are off. It takes as much memory as the logits.
 
-    If groups of a bag overlap and neither lies within the other, a GPU waits for `offsets`, and
-    infers the bag by cases in which they do not; the CPU infers it where these are many, or with
-    ``on_impossible="relax"``, and any bag with groups beside `missed` or `false`. `Groups` that are
-    given to several calls are prepared once.
+    Bags whose groups overlap without one containing the other are inferred on the CPU. So are all
+    bags with groups if there are rates. `Groups` are prepared once, even for several calls.
 
     The gradient cannot be differentiated again.
 
@@ -152,196 +148,80 @@ def union_loss(
     """
     check_reduction(reduction)
     batch = read_batch(
-        logits,
-        offsets,
-        targets,
-        lengths=lengths,
-        mask=mask,
-        background=background,
-        instance_labels=instance_labels,
-        missed=missed,
-        false=false,
-    )
-    policies: tuple[OnImpossible, OnIntractable] = (on_impossible, on_intractable)
-    return loss_and_counts(batch, weight, reduction, *policies, groups)[0]
+        logits, offsets, targets, background=background,
+        instance_labels=instance_labels, missed_rate=missed_rate, false_rate=false_rate,
+        groups=groups, on_impossible=on_impossible, on_intractable=on_intractable,
+    )  # fmt: skip
+    loss, counts = loss_and_counts(batch, weight, reduction)
+    warn_of_impossible(counts)
+    return loss
 
 
 def loss_and_counts(
-    batch: BagBatch,
-    weight: torch.Tensor | None,
-    reduction: Reduction,
-    on_impossible: OnImpossible,
-    on_intractable: OnIntractable,
-    groups: GroupsLike | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the loss of a batch, and what is counted of it; see `unbag.torch.counts`."""
+    batch: BagBatch, weight: Tensor | None, reduction: Reduction
+) -> tuple[Tensor, Tensor]:
+    """Return the loss of a batch, and its counts as in `unbag.torch.operators.UnionAnswer`."""
     weight = checked_weight(weight, batch)
-    found = None if groups is None else read_groups(groups, batch)
-    if found is None:
-        return loss_of_labels(batch, weight, reduction, on_impossible, on_intractable)
-    prepared, given = prepared_groups(found), batch
-    batch, relaxed = with_groups(batch, prepared, most_labels(batch.logits, on_intractable))
-    apart = prepared.apart(batch)
-    if not len(apart):
-        loss, counts = loss_of_labels(batch, weight, reduction, on_impossible, on_intractable)
+    if batch.required is None:
+        return loss_of_labels(batch, weight, reduction)
+    found = with_groups(batch)
+    if not len(found.on_cpu):
+        loss, counts = loss_of_labels(found.batch, weight, reduction)
     else:
-        if tells_cases_apart(batch, prepared, on_impossible):
-            check_policies(on_impossible, on_intractable)
-            log_likelihood, counts = UnionWithCases.apply(
-                batch.logits, batch, given, prepared.cases, on_intractable
-            )
-            refuse_impossible(on_impossible, log_likelihood, counts)
-        else:
-            log_likelihood, counts = answer_apart(
-                batch, given, found, apart, on_impossible, on_intractable
-            )
+        log_likelihood, counts = likelihood_with_groups(batch, found)
         loss = reduced_loss(log_likelihood, batch, weight, reduction)
-    if relaxed is not None:
+    if found.relaxed is not None:
         counts = counts.clone()
-        counts[RELAXED] += relaxed.sum()
+        counts[RELAXED] += found.relaxed.sum()
     return loss, counts
 
 
 def loss_of_labels(
-    batch: BagBatch,
-    weight: torch.Tensor | None,
-    reduction: Reduction,
-    on_impossible: OnImpossible,
-    on_intractable: OnIntractable,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the loss and the counts of a batch that the operators infer."""
-    if not takes_one_pass(batch, weight, reduction):
-        log_likelihood, *_, counts = answer(batch, on_impossible, on_intractable)
-        return reduced_loss(log_likelihood, batch, weight, reduction), counts
-    expected = batch.bag_sizes(), weight, last_factor(batch.logits.device), reduction
-    loss, *_, counts = answer(batch, on_impossible, on_intractable, expected)
-    return loss, counts
+    batch: BagBatch, weight: Tensor | None, reduction: Reduction
+) -> tuple[Tensor, Tensor]:
+    """Return the loss and the counts of a batch that the operators infer alone."""
+    if takes_one_pass(batch, weight, reduction):
+        factor = last_factor(batch.logits.device)
+        expected = batch.offsets.diff(), weight, factor, reduction
+        loss, log_likelihood, counts = called(LossInOnePass.apply, batch.logits, batch, *expected)
+        refuse_impossible(batch, log_likelihood)
+        return loss, counts
+    found = answer(batch)
+    refuse_impossible(batch, found.log_likelihood)
+    return reduced_loss(found.log_likelihood, batch, weight, reduction), found.counts
 
 
-def most_labels(logits: torch.Tensor, on_intractable: OnIntractable) -> int | None:
-    """Return how many labels a bag may have that kernels do not relax; None if they relax none."""
-    if not logits.is_cuda or on_intractable != "relax":
-        return None
-    from . import cuda
-
-    return cuda.MOST_CHAINED
-
-
-def tells_cases_apart(batch: BagBatch, groups: PreparedGroups, on_impossible: OnImpossible) -> bool:
-    """Return whether bags that overlap are inferred by cases, on the device; not to be relaxed."""
-    has_rates = batch.missed is not None or batch.false is not None
-    if has_rates or on_impossible == "relax" or not batch.logits.is_cuda:
-        return False
-    return groups.cases is not None
-
-
-class UnionWithCases(torch.autograd.Function):
-    """The log-likelihoods of a batch in which some bags are told apart by cases.
-
-    The gradient of these bags is written into that of all others, which is zero there.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, logits, batch, given, cases, on_intractable):
-        """Infer all other bags, and the cases as bags of their own."""
-        others = logits.detach().requires_grad_()
-        batch, given = batch._replace(logits=others), given._replace(logits=logits.detach())
-        own, is_void, relaxed = cases.batch(given, most_labels(logits, on_intractable))
-        rows = own.logits.requires_grad_()
-        owners = torch.from_numpy(cases.owners).to(logits.device)
-        with torch.enable_grad():
-            log_likelihood, *_, counts = answer(batch, "keep", on_intractable)
-            try:
-                of_cases, *_, more = answer(own, "keep", on_intractable)
-            except IntractableBagError as error:
-                raise error.with_ids(cases.owners) from None
-            of_cases = of_cases.masked_fill(is_void, -torch.inf)
-            log_likelihood = log_sums_over(of_cases, owners, log_likelihood)
-        # Operators count cases, and do not say which: a bag counts once at most.
-        counts = counts + more.clamp(max=len(np.unique(cases.owners)))
+def likelihood_with_groups(batch: BagBatch, found: GroupLabels) -> tuple[Tensor, Tensor]:
+    """Return log-likelihoods and counts of a batch; `found.on_cpu` lists bags for the CPU."""
+    on_cpu = chosen_bags(batch, found.on_cpu)
+    log_likelihood, counts = UnionWithGroups.apply(on_cpu.logits, on_cpu)
+    if len(found.on_cpu) < batch.n_bags:
+        others = answer(found.batch)
+        places = torch.from_numpy(found.on_cpu).to(others.log_likelihood.device)
+        log_likelihood = others.log_likelihood.index_copy(0, places, log_likelihood)
+        counts = counts + others.counts
+        # A bag that is impossible even without its label set is counted in both.
         counts[IMPOSSIBLE] = (log_likelihood.detach() == -torch.inf).sum()
-        if relaxed is not None:
-            counts[RELAXED] += relaxed.sum()
-        ctx.save_for_backward(logits)
-        ctx.kept = log_likelihood, others, rows, rows_of_bags(given, cases.owners)[0]
-        ctx.mark_non_differentiable(counts)
-        return log_likelihood.detach(), counts
-
-    @staticmethod
-    def backward(ctx: Any, *gradients):
-        """Add what cases say to the gradient of the other bags."""
-        log_likelihood, others, rows, places = ctx.kept
-        scale, _ = gradients
-        gradient, of_rows = torch.autograd.grad(
-            log_likelihood, (others, rows), scale, retain_graph=True
-        )
-        gradient = gradient.index_add_(0, places, of_rows)
-        return differentiable_once(gradient, *ctx.saved_tensors), None, None, None, None
-
-
-def log_sums_over(
-    of_cases: torch.Tensor, owners: torch.Tensor, log_likelihood: torch.Tensor
-) -> torch.Tensor:
-    """Return the log-likelihoods of bags, where they are not known with the log-sum of cases."""
-    largest = torch.full_like(log_likelihood, -torch.inf).detach()
-    largest.scatter_reduce_(0, owners, of_cases.detach(), "amax")
-    floor = torch.where(largest == -torch.inf, 0.0, largest)
-    # What is impossible has no gradient, and not even NaN.
-    chance = torch.where(of_cases == -torch.inf, 0.0, (of_cases - floor[owners]).exp())
-    total = torch.zeros_like(log_likelihood).index_add(0, owners, chance)
-    is_owner = torch.zeros_like(log_likelihood, dtype=torch.bool).index_fill_(0, owners, True)
-    # NaN stays what it is.
-    is_possible = is_owner & (total != 0)
-    found = torch.where(is_possible, torch.where(is_possible, total, 1.0).log() + floor, -torch.inf)
-    return torch.where(is_owner, found, log_likelihood)
-
-
-def answer_apart(
-    batch: BagBatch,
-    given: BagBatch,
-    groups: Groups,
-    apart: np.ndarray,
-    on_impossible: OnImpossible,
-    on_intractable: OnIntractable,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return log-likelihoods and counts of bags, some of which are inferred on the CPU.
-
-    `given` is the batch as it was before `with_groups`, `apart` are the positions of these bags.
-    """
-    check_policies(on_impossible, on_intractable)
-    impossible = "keep" if on_impossible == "raise" else on_impossible
-    own = chosen_bags(given, apart)
-    try:
-        of_apart, counts = infer_on_cpu(own, groups[apart], impossible, on_intractable)
-    except IntractableBagError as error:
-        raise error.with_ids(np.arange(batch.n_bags)[apart]) from None
-    log_likelihood = of_apart
-    if len(apart) < batch.n_bags:
-        of_others, *_, more = answer(batch, impossible, on_intractable)
-        places = torch.from_numpy(apart).to(of_others.device)
-        log_likelihood, counts = of_others.index_copy(0, places, of_apart), counts + more
-        # A bag that is impossible even without its label set is so in both.
-        counts[IMPOSSIBLE] = (log_likelihood.detach() == -torch.inf).sum()
-    refuse_impossible(on_impossible, log_likelihood, counts)
+    refuse_impossible(batch, log_likelihood)
     return log_likelihood, counts
 
 
-# What losses on a device were last multiplied with.
-_FACTORS: dict[torch.device, torch.Tensor] = {}
+# Factor of the last loss on each device; see `last_factor`.
+_FACTORS: dict[torch.device, Tensor] = {}
 
 
-def takes_one_pass(batch: BagBatch, weight: torch.Tensor | None, reduction: Reduction) -> bool:
-    """Return whether forward writes the gradient; see `unbag.torch.operators.LossInOnePass`.
+def takes_one_pass(batch: BagBatch, weight: Tensor | None, reduction: Reduction) -> bool:
+    """Return whether forward writes the gradient; see `LossInOnePass`.
 
     The scales of bags must be known, and most rows must have no slack.
     """
     logits = batch.logits
     if not (logits.is_cuda and logits.requires_grad and torch.is_grad_enabled()):
         return False
-    # The compiler would copy what backward is to change.
+    # The compiler would copy the gradient that backward changes.
     if torch.compiler.is_compiling() or reduction == "none":
         return False
-    if batch.missed is not None or batch.background:
+    if batch.missed_rate is not None or batch.background:
         return False
     if weight is not None and weight.requires_grad:
         return False
@@ -350,17 +230,17 @@ def takes_one_pass(batch: BagBatch, weight: torch.Tensor | None, reduction: Redu
     return cuda.pays_in_one_pass(logits, batch.n_bags)
 
 
-def last_factor(device: torch.device) -> torch.Tensor:
-    """Return what the last loss on a device was multiplied with, by a GradScaler for instance.
+def last_factor(device: torch.device) -> Tensor:
+    """Return the factor of the last loss on a device, such as that of a GradScaler.
 
-    The next one is likely to be multiplied with the same; if not, backward takes longer.
+    The next loss probably has the same factor; if not, backward takes longer.
     """
     if device not in _FACTORS:
         _FACTORS[device] = torch.ones((), device=device)
     return _FACTORS[device]
 
 
-def checked_weight(weight: torch.Tensor | None, batch: BagBatch) -> torch.Tensor | None:
+def checked_weight(weight: Tensor | None, batch: BagBatch) -> Tensor | None:
     """Return the weights of bags in float64, on the device of the logits."""
     if weight is None:
         return None
@@ -380,96 +260,175 @@ def check_reduction(reduction: str) -> None:
         raise ValueError(f"reduction must be one of {REDUCTIONS}; got {reduction!r}.")
 
 
-def check_policies(on_impossible: str, on_intractable: str) -> None:
-    """Raise an error if `on_impossible` or `on_intractable` is unknown."""
-    if on_impossible not in ON_IMPOSSIBLE:
-        raise ValueError(f"on_impossible must be one of {ON_IMPOSSIBLE}; got {on_impossible!r}.")
-    if on_intractable not in ON_INTRACTABLE:
-        raise ValueError(f"on_intractable must be one of {ON_INTRACTABLE}; got {on_intractable!r}.")
+def answer(batch: BagBatch) -> UnionAnswer:
+    """Infer a batch by `unbag.torch.operators.union`; impossible bags are not refused yet."""
+    return UnionAnswer(*called(union, *batch[:10]))
 
 
-def answer(
-    batch: BagBatch,
-    on_impossible: OnImpossible = "keep",
-    on_intractable: OnIntractable = "raise",
-    expected: tuple[torch.Tensor, torch.Tensor | None, torch.Tensor, Reduction] | None = None,
-) -> tuple[torch.Tensor, ...]:
-    """Infer a batch, in one pass if the reduction is known; see `unbag.torch.operators`."""
-    check_policies(on_impossible, on_intractable)
-    impossible = "keep" if on_impossible == "raise" else on_impossible
+def called(function: Callable[..., Any], *given: Any) -> Any:
+    """Call a function; under transforms of torch, raise an error that says what to do."""
     try:
-        if expected is None:
-            result = union(*batch[:7], impossible, on_intractable, batch.groups)
-        else:
-            logits, offsets, targets, pins, _, false, *_, groups = batch
-            given = logits, offsets, targets, pins, groups, false, impossible, on_intractable
-            result = LossInOnePass.apply(*given, *expected)
+        return function(*given)
     except RuntimeError as error:
         # Torch's own message is about the internals of operators.
         if "functorch" in str(error):
             raise NotImplementedError(NO_TRANSFORMS) from error
         raise
-    # In one pass, the loss comes first.
-    refuse_impossible(on_impossible, result[0 if expected is None else 1], result[-1])
-    return result
 
 
-def refuse_impossible(
-    on_impossible: OnImpossible, log_likelihood: torch.Tensor, counts: torch.Tensor
-) -> None:
-    """Raise an error that names impossible bags, if that is wanted."""
-    if on_impossible == "raise" and int(counts[IMPOSSIBLE]):
-        bags = (log_likelihood == -torch.inf).nonzero()[:, 0]
-        raise ImpossibleBagError(bags.tolist(), len(log_likelihood))
+def refuse_impossible(batch: BagBatch, log_likelihood: Tensor) -> None:
+    """Raise an error that names impossible bags, if they are to be refused."""
+    if not batch.refuses_impossible:
+        return
+    if bags := (log_likelihood == -torch.inf).nonzero()[:, 0].tolist():
+        raise ImpossibleBagError(bags, len(log_likelihood))
+
+
+def warn_of_impossible(counts: torch.Tensor) -> None:
+    """Warn of impossible bags, unless that would wait for a GPU or stop the compiler."""
+    if torch.compiler.is_compiling() or counts.is_cuda or not int(counts[IMPOSSIBLE]):
+        return
+    # The same text for all batches: Python shows it once for each line that calls the loss.
+    warn_caller(
+        "Some bags have label sets that no labelling of their instances can produce (too few "
+        "instances, or no label at all). Their loss is 0, without a gradient. To find them, use "
+        "on_impossible='raise', which names them, or the counts of a UnionLoss; to learn from "
+        "them, correct them, or use on_impossible='relax', which makes their labels optional.",
+        ImpossibleBagWarning,
+    )
 
 
 def reduced_loss(
-    log_likelihood: torch.Tensor, batch: BagBatch, weight: torch.Tensor | None, reduction: Reduction
-) -> torch.Tensor:
+    log_likelihood: Tensor, batch: BagBatch, weight: Tensor | None, reduction: Reduction
+) -> Tensor:
     """Reduce the weighted losses of bags; a log-likelihood of ``-inf`` is not counted."""
-    sizes = batch.bag_sizes() if reduction == "instances" else None
+    sizes = batch.offsets.diff() if reduction == "instances" else None
     return reduced(log_likelihood, sizes, weight, reduction, working_dtype(batch.logits))[0]
 
 
+def reduced(
+    log_likelihood: Tensor,
+    sizes: Tensor | None,
+    weight: Tensor | None,
+    reduction: str,
+    dtype: torch.dtype,
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Return the reduced loss, which bags it counts, and what the sum was divided by.
+
+    A log-likelihood of ``-inf`` is not counted. Sizes are only for the reduction "instances".
+    """
+    # As few operations as possible: on a GPU, each costs as much as a hundred thousand bags.
+    counted = log_likelihood != -torch.inf
+    kept = torch.where(counted, log_likelihood, 0.0)
+    shares = counted
+    if weight is not None:
+        kept, shares = kept * weight, counted * weight
+    # Subtracted from zero, to avoid a negative zero.
+    if reduction == "none":
+        return 0.0 - kept.to(dtype), counted, None
+    total, n_counted = kept.sum(), None
+    if reduction == "instances" and sizes is not None:
+        shares = shares * sizes
+    if reduction != "sum":
+        # If nothing is counted, avoid dividing zero by zero.
+        n_counted = shares.sum(dtype=total.dtype).clamp(min=torch.finfo(dtype).tiny)
+        total = total / n_counted
+    return 0.0 - total.to(dtype), counted, n_counted
+
+
+class LossInOnePass(torch.autograd.Function):
+    """The reduced loss of bags and their counts on CUDA, with the gradient written in forward.
+
+    The gradient holds if the loss is multiplied with `factor`; see
+    `unbag.torch.cuda.GradientInAdvance`. Backward writes the bags with another scale again, and
+    remembers the new factor.
+
+    This is not an operator, because compiled code does not use it, and calling operators takes
+    long. It reduces the losses itself, because on a GPU each operation that autograd records costs
+    as much as a hundred thousand bags.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, logits, batch, sizes, weight, factor, reduction):  # noqa: D102
+        from . import cuda
+
+        with torch.cuda.device(logits.device):
+            found, *in_advance = cuda.union_one_pass(
+                logits, batch.offsets, batch.targets, batch.pins, batch.groups, batch.false_rate,
+                batch.on_impossible, batch.on_intractable, sizes, weight, factor, reduction,
+            )  # fmt: skip
+        log_likelihood, *kept, counts = found
+        loss, counted, n_counted = reduced(
+            log_likelihood, sizes, weight, reduction, working_dtype(logits)
+        )
+        # Unused outputs need no gradients of zeros.
+        ctx.set_materialize_grads(False)
+        ctx.mark_non_differentiable(log_likelihood, counts)
+        ctx.save_for_backward(logits, batch.targets, batch.pins, *kept, batch.groups)
+        ctx.in_advance = in_advance
+        ctx.scales = counted, n_counted, weight, factor
+        return loss, log_likelihood, counts
+
+    @staticmethod
+    def backward(ctx: Any, *gradients):  # noqa: D102
+        of_loss, *_ = gradients
+        others = (None,) * 5
+        if of_loss is None:
+            return None, *others
+        counted, n_counted, weight, factor = ctx.scales
+        factor.copy_(of_loss.detach())
+        scale = -of_loss.to(torch.float64)
+        if n_counted is not None:
+            scale = scale / n_counted
+        scale = torch.where(counted, scale if weight is None else scale * weight, 0.0)
+        logits, targets, pins, *kept = ctx.saved_tensors
+        # The caller may change the gradient, so it is computed again if it is needed again.
+        in_advance, ctx.in_advance = ctx.in_advance, None
+        if in_advance is None or torch.is_grad_enabled():
+            return union_gradient(scale, logits, targets, pins, None, False, *kept), *others
+        from . import cuda
+
+        with torch.cuda.device(logits.device):
+            gradient = cuda.union_gradient(
+                scale, logits, targets, pins, None, False, *kept, *in_advance
+            )
+        return gradient, *others
+
+
 def union_loss_linear(
-    features: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None,
-    offsets: torch.Tensor | Sequence[int] | None = None,
-    targets: Targets | None = None,
+    features: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    offsets: Tensor | Sequence[int],
+    targets: Targets,
     *,
-    lengths: torch.Tensor | Sequence[int] | None = None,
-    mask: torch.Tensor | None = None,
     background: bool = False,
-    instance_labels: torch.Tensor | None = None,
-    missed: Rates = None,
-    false: Rates = None,
+    instance_labels: Tensor | None = None,
+    missed_rate: Rates = None,
+    false_rate: Rates = None,
     groups: GroupsLike | None = None,
-    bag_weight: torch.Tensor | None = None,
+    bag_weight: Tensor | None = None,
     reduction: Literal["mean", "instances", "sum"] = "mean",
     on_impossible: OnImpossible = "keep",
     on_intractable: OnIntractable = "raise",
-) -> torch.Tensor:
+) -> Tensor:
     """Compute `union_loss` of the logits of a linear layer, without storing them.
 
-    For very many classes: the logits of 2^20 instances and 10,000 classes are 42 GB, and their
-    gradient as much. Here both exist for a chunk of bags at a time.
+    Use it for very many classes: the logits of 2^20 instances and 10,000 classes take 42 GB, and
+    their gradient as much. Here, both exist for a chunk of bags at a time.
 
     Parameters
     ----------
-    features : Tensor of shape (n_instances, n_features), or (n_bags, n_rows, n_features)
-        What the last layer is given, the instances of a bag next to each other; or padded, with
-        `lengths` or a `mask`.
+    features : Tensor of shape (n_instances, n_features)
+        Inputs of the layer; the instances of a bag are contiguous.
     weight : Tensor of shape (n_columns, n_features)
-        Of the last layer, as `torch.nn.Linear` has it.
+        Weight of the layer, as in `torch.nn.Linear`.
     bias : Tensor of shape (n_columns,), or None
-        Of the last layer.
-    offsets, targets, lengths, mask, background, instance_labels, missed, false
-        As in `union_loss`.
-    groups : list of lists of lists of int, or unbag.union.Groups, optional
+        Bias of the layer.
+    offsets, targets, background, instance_labels, missed_rate, false_rate, groups
         As in `union_loss`.
     bag_weight : Tensor of shape (n_bags,), optional
-        What each bag counts; not below zero. It has no gradient here.
+        Weight of each bag, 0 or more. It has no gradient here.
     reduction : {"mean", "instances", "sum"}
         As in `union_loss`.
     on_impossible, on_intractable
@@ -487,13 +446,13 @@ def union_loss_linear(
 
     See Also
     --------
-    union_loss : The same of logits.
+    union_loss : The loss of logits.
 
     Notes
     -----
-    Forward computes the gradients of features, weight and bias, where they are wanted, and backward
-    multiplies them; so there is no reduction to one number for each bag. It waits for the GPU once,
-    to learn where bags end. The layer is computed in the precision of autocast, where that is on.
+    The forward pass computes the gradients of features, weight and bias, if they are needed, and
+    the backward pass multiplies them. This rules out the reduction "none". The forward pass waits
+    for the GPU once, to read the offsets. Under autocast, the layer is computed in its precision.
 
     Examples
     --------
@@ -508,22 +467,20 @@ def union_loss_linear(
     if reduction not in REDUCTIONS[:3]:
         raise ValueError(
             f"reduction must be one of {REDUCTIONS[:3]}; got {reduction!r}. One number for each "
-            "bag is not to be had without the logits: see union_loss."
+            "bag needs the logits: use union_loss."
         )
-    check_policies(on_impossible, on_intractable)
     for name, given in (("features", features), ("weight", weight), ("bias", bias)):
         if given is None and name == "bias":
             continue
-        if not isinstance(given, torch.Tensor) or not given.is_floating_point():
+        if not isinstance(given, Tensor) or not given.is_floating_point():
             raise TypeError(f"{name} must be a tensor of floating-point numbers.")
-    if features.ndim not in (2, 3):
+    if features.ndim != 2:
         raise ValueError(
-            "features must have the shape (n_instances, n_features), or (n_bags, n_rows, "
-            f"n_features) with lengths or a mask; got {tuple(features.shape)}."
+            f"features must have the shape (n_instances, n_features); got {tuple(features.shape)}."
         )
-    if weight.ndim != 2 or weight.shape[1] != features.shape[-1]:
+    if weight.ndim != 2 or weight.shape[1] != features.shape[1]:
         raise ValueError(
-            f"weight must have the shape (n_columns, {features.shape[-1]}), for as many features; "
+            f"weight must have the shape (n_columns, {features.shape[1]}), for as many features; "
             f"got {tuple(weight.shape)}."
         )
     if bias is not None and bias.shape != weight.shape[:1]:
@@ -537,86 +494,83 @@ def union_loss_linear(
         features, weight = features.to(half), weight.to(half)
     weight = weight.to(features.dtype)
     bias = None if bias is None else bias.to(features.dtype)
-    # Of the shape of the logits, and of the size of one.
-    logits = features.new_zeros(()).expand(*features.shape[:-1], len(weight))
+    # As large as one logit, with the shape of all.
+    logits = features.new_zeros(()).expand(len(features), len(weight))
     batch = read_batch(
-        logits,
-        offsets,
-        targets,
-        lengths=lengths,
-        mask=mask,
-        background=background,
-        instance_labels=instance_labels,
-        missed=missed,
-        false=false,
-    )
+        logits, offsets, targets, background=background,
+        instance_labels=instance_labels, missed_rate=missed_rate, false_rate=false_rate,
+        groups=groups, on_impossible=on_impossible, on_intractable=on_intractable,
+    )  # fmt: skip
     weights = checked_weight(bag_weight, batch)
     if weights is None:
         weights = torch.ones(batch.n_bags, dtype=torch.float64, device=features.device)
-    weights = weights.detach()
-    impossible = "keep" if on_impossible == "raise" else on_impossible
+    weights = counted = weights.detach()
     wanted = torch.is_grad_enabled()
     of_layer = weight.requires_grad or (bias is not None and bias.requires_grad)
-    features = features.reshape(-1, features.shape[-1])
-    found = None if groups is None else read_groups(groups, batch)
-    given, counted, apart = batch, weights, np.zeros(0, np.intp)
-    if found is not None:
-        prepared = prepared_groups(found)
-        batch, _ = with_groups(batch, prepared, most_labels(features, on_intractable))
-        apart = prepared.apart(batch)
-        counted = weights.index_fill(0, torch.from_numpy(apart).to(weights.device), 0.0)
+    found, on_cpu = batch, np.zeros(0, np.intp)
+    if batch.required is not None:
+        found, on_cpu, _ = with_groups(batch)
+        counted = weights.index_fill(0, torch.from_numpy(on_cpu).to(weights.device), 0.0)
     total, log_likelihood, *_, counts = union_linear(
-        features, weight, bias, *batch[1:7], impossible, on_intractable, counted,
-        wanted and features.requires_grad, wanted and of_layer, batch.groups,
+        features, weight, bias, *found[1:9], counted, wanted and features.requires_grad,
+        wanted and of_layer, found.groups,
     )  # fmt: skip
-    if found is not None and len(apart):
-        own = in_chunks(features, weight, bias, given, found, apart, impossible, on_intractable)
-        places = torch.from_numpy(apart).to(weights.device)
+    if len(on_cpu):
+        own = linear_likelihood_with_groups(features, weight, bias, batch, on_cpu)
+        places = torch.from_numpy(on_cpu).to(weights.device)
         total = total + (torch.where(own == -torch.inf, 0.0, own) * weights[places]).sum()
         log_likelihood = log_likelihood.index_copy(0, places, own.detach())
         counts[IMPOSSIBLE] += (own == -torch.inf).sum()
-    refuse_impossible(on_impossible, log_likelihood, counts)
+    refuse_impossible(batch, log_likelihood)
+    warn_of_impossible(counts)
     n_counted = (log_likelihood != -torch.inf) * weights
     if reduction == "instances":
-        n_counted = n_counted * batch.bag_sizes()
+        n_counted = n_counted * batch.offsets.diff()
     dtype = working_dtype(features)
     if reduction != "sum":
         total = total / n_counted.sum().clamp(min=torch.finfo(dtype).tiny)
     return 0.0 - total.to(dtype)
 
 
-def in_chunks(
-    features: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None,
-    batch: BagBatch,
-    groups: Groups,
-    bags: np.ndarray,
-    on_impossible: OnImpossible,
-    on_intractable: OnIntractable,
-) -> torch.Tensor:
-    """Return the log-likelihoods of bags that the operators cannot infer, of a linear layer.
+def linear_likelihood_with_groups(
+    features: Tensor, weight: Tensor, bias: Tensor | None, batch: BagBatch, bags: np.ndarray
+) -> Tensor:
+    """Return the log-likelihoods of bags of a linear layer that the operators cannot infer.
 
-    Logits exist for a chunk of bags at a time, and are computed once more for their gradient.
+    Logits exist for a chunk of bags at a time, and are computed again for their gradient.
     """
 
-    def log_likelihood(rows, own, own_groups, *layer):
+    def log_likelihood(rows, own, *layer):
         own = own._replace(logits=torch.nn.functional.linear(rows, *layer))
-        return infer_on_cpu(own, own_groups, on_impossible, on_intractable)[0]
+        return UnionWithGroups.apply(own.logits, own)[0]
 
     with_features = batch._replace(logits=features)
-    offsets = batch.offsets.cpu()
-    sizes = torch.nn.functional.pad(offsets.diff()[torch.from_numpy(bags)].cumsum(0), (1, 0))
+    sizes = np.diff(batch.offsets.cpu().numpy())[bags]
     found = []
-    for chosen, _ in chunks(sizes, chunk_rows(len(weight), features)):
-        own_bags = bags[chosen]
-        own = chosen_bags(with_features, own_bags)
-        given = own.logits, own, groups[own_bags], weight, bias
-        try:
-            found.append(checkpoint(log_likelihood, *given, use_reentrant=False))
-        except IntractableBagError as error:
-            raise error.with_ids(own_bags) from None
+    for chosen, _ in chunks(offsets_of(sizes), chunk_rows(len(weight), features)):
+        own = chosen_bags(with_features, bags[chosen])
+        given = own.logits, own, weight, bias
+        found.append(checkpoint(log_likelihood, *given, use_reentrant=False))
     return torch.cat(found)
+
+
+class BagCounts(NamedTuple):
+    """Numbers of unusual bags in a batch; see `unbag.torch.UnionLoss.counts`.
+
+    Attributes
+    ----------
+    slow : Tensor
+        Bags that took the slower path, because inclusion-exclusion could not certify their
+        likelihood or they have too many labels for it. On a GPU, they include impossible bags.
+    impossible : Tensor
+        Bags whose label set no labelling can produce, and that were not relaxed.
+    relaxed : Tensor
+        Bags some of whose labels were treated as optional.
+    """
+
+    slow: Tensor
+    impossible: Tensor
+    relaxed: Tensor
 
 
 class UnionLoss(torch.nn.Module):
@@ -624,14 +578,14 @@ class UnionLoss(torch.nn.Module):
 
     Parameters
     ----------
-    background, missed, false, reduction, on_impossible, on_intractable
+    background, missed_rate, false_rate, reduction, on_impossible, on_intractable
         As in `union_loss`.
 
     Attributes
     ----------
     counts : BagCounts or None
-        How many bags of the last batch took the slower path, were impossible, or were relaxed.
-        These are tensors on the device of the logits: only reading them waits for it.
+        Numbers of bags of the last batch that took the slower path, were impossible, or were
+        relaxed: tensors on the device of the logits. Only reading them waits for the device.
 
     Examples
     --------
@@ -639,22 +593,22 @@ class UnionLoss(torch.nn.Module):
     >>> from unbag.torch import UnionLoss
     >>> UnionLoss()(torch.zeros(2, 2), [0, 2], [[0, 1]])
     tensor(0.6931)
-    >>> loss = UnionLoss()
-    >>> loss(torch.zeros(1, 2), [0, 1], [[0, 1]])
+    >>> loss = UnionLoss(on_impossible="relax")
+    >>> loss(torch.zeros(1, 2), [0, 1], [[0, 1]]).round(decimals=6)
     tensor(0.)
-    >>> int(loss.counts.impossible)
+    >>> int(loss.counts.relaxed)
     1
     """
 
-    missed: torch.Tensor | None
-    false: torch.Tensor | None
+    missed_rate: Tensor | None
+    false_rate: Tensor | None
 
     def __init__(
         self,
         *,
         background: bool = False,
-        missed: Rates = None,
-        false: Rates = None,
+        missed_rate: Rates = None,
+        false_rate: Rates = None,
         reduction: Reduction = "mean",
         on_impossible: OnImpossible = "keep",
         on_intractable: OnIntractable = "raise",
@@ -668,30 +622,28 @@ class UnionLoss(torch.nn.Module):
         self.on_impossible: OnImpossible = on_impossible
         self.on_intractable: OnIntractable = on_intractable
         # Buffers move to the device of the module; in float64, for logits in float64.
-        for name, rate in (("missed", missed), ("false", false)):
+        for name, rate in (("missed_rate", missed_rate), ("false_rate", false_rate)):
             exact = None if rate is None else torch.as_tensor(rate, dtype=torch.float64)
             if exact is not None:
-                # Now: on a GPU they are not looked at.
+                # Values on a GPU are not checked later.
                 check_rates(exact, name)
             self.register_buffer(name, exact)
 
     def forward(
         self,
-        logits: torch.Tensor,
-        offsets: torch.Tensor | Sequence[int] | None = None,
-        targets: Targets | None = None,
+        logits: Tensor,
+        offsets: Tensor | Sequence[int],
+        targets: Targets,
         *,
-        lengths: torch.Tensor | Sequence[int] | None = None,
-        mask: torch.Tensor | None = None,
-        instance_labels: torch.Tensor | None = None,
+        instance_labels: Tensor | None = None,
         groups: GroupsLike | None = None,
-        weight: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+        weight: Tensor | None = None,
+    ) -> Tensor:
         """Compute the loss.
 
         Parameters
         ----------
-        logits, offsets, targets, lengths, mask, instance_labels, groups, weight
+        logits, offsets, targets, instance_labels, groups, weight
             As in `union_loss`.
 
         Returns
@@ -699,27 +651,21 @@ class UnionLoss(torch.nn.Module):
         Tensor
         """
         batch = read_batch(
-            logits,
-            offsets,
-            targets,
-            lengths=lengths,
-            mask=mask,
-            background=self.background,
-            instance_labels=instance_labels,
-            missed=self.missed,
-            false=self.false,
-        )
-        loss, counts = loss_and_counts(
-            batch, weight, self.reduction, self.on_impossible, self.on_intractable, groups
-        )
+            logits, offsets, targets, background=self.background,
+            instance_labels=instance_labels, missed_rate=self.missed_rate,
+            false_rate=self.false_rate, groups=groups, on_impossible=self.on_impossible,
+            on_intractable=self.on_intractable,
+        )  # fmt: skip
+        loss, counts = loss_and_counts(batch, weight, self.reduction)
         self.counts = BagCounts(counts[SLOW], counts[IMPOSSIBLE], counts[RELAXED])
+        warn_of_impossible(counts)
         return loss
 
     def extra_repr(self) -> str:
-        """Return the settings that the repr of the module shows."""
+        """Return the settings shown in the repr of the module."""
         rates = "".join(
             f"{name}={rate.tolist()}, "
-            for name, rate in (("missed", self.missed), ("false", self.false))
+            for name, rate in (("missed_rate", self.missed_rate), ("false_rate", self.false_rate))
             if rate is not None
         )
         return (

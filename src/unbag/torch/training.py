@@ -1,136 +1,84 @@
-"""Training of networks: AdamW steps towards the label sets of bags, or towards a teacher."""
+"""Training of networks: AdamW steps, devices and threads."""
 
 import copy
 import math
 import operator
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from unbag.fitting import LabelNoise
-from unbag.union.rates import Rates
+from unbag.fitting.noise import LabelNoise
 
-from .activation import Disturbance
-from .batches import Batch, LearningBags, LearningSource, Settings
-from .network import MemberNetworks
-from .threads import limited_threads
+from .batches import LearningBags, StepBags, TrainingSettings, rows_per_batch
+from .network import Disturbance, MemberNetworks
 
 # Steps until the learning rate is reached.
 WARM_UP = 20
-# Hidden units of the members that take a step together on the CPU: few enough for its cache.
+# Most hidden units of the members that take a step together on the CPU; they fit in its cache.
 CACHED = 2**22
-# Rates of wrong labels are updated every so many steps, and by this share of the difference.
+# Steps between updates of the rates of wrong labels, and the share of the difference they take.
 RATES_EVERY, RATES_SHARE = 5, 0.5
-# Held-out bags are asked every so many steps, from that step on.
-CHECKED_EVERY, FIRST_CHECKED = 50, 100
-# What logits are multiplied by, as networks get too sure of themselves before they get worse.
-TEMPERATURES = (1.0, 0.7, 0.5, 0.35)
-# Standard errors by which earlier networks are better, so that more steps are hopeless.
-HOPELESS = 3.0
+# Multiplications from which torch's threads are worthwhile. They wait for each other after every
+# operation; on a busy machine, that can take ten times as long as the products of small networks.
+MULTIPLICATIONS = 2**30
 
 
 @dataclass
-class Course:
-    """The results of each step so far.
+class History:
+    """Log-likelihoods of all steps of a fit so far.
 
-    `watch` is called as ``watch(iteration, log_likelihood)`` after each step; True stops training.
+    `watch` is called with this object after each step; a true answer stops training. `history` has
+    numbers then, and tensors otherwise: reading them would wait for the device.
     """
 
-    watch: Callable[[int, float], object] | None = None
-    _values: list[torch.Tensor] = field(default_factory=list)
+    watch: Callable[["History"], object] | None = None
+    history: list[Any] = field(default_factory=list)
 
-    def completed(self, log_likelihood: torch.Tensor) -> bool:
-        """Record a step; return whether to stop. Waits for the device only with a `watch`."""
-        self._values.append(log_likelihood)
+    def add(self, log_likelihood: Tensor) -> bool:
+        """Record a step; return whether to stop."""
         if self.watch is None:
+            self.history.append(log_likelihood)
             return False
-        return bool(self.watch(len(self._values), float(log_likelihood)))
+        self.history.append(float(log_likelihood))
+        return bool(self.watch(self))
 
-    @property
-    def history(self) -> np.ndarray:
-        """Log-likelihood of each step."""
-        if not self._values:
-            return np.empty(0)
-        return torch.stack(self._values).double().cpu().numpy()
-
-
-class HeldOutBags:
-    """Bags that networks do not learn from, and which say when to stop.
-
-    After every `CHECKED_EVERY` steps they are asked for the likelihood of their label sets, at the
-    best of `TEMPERATURES`. The networks of the best step so far are kept. They are preferred to the
-    last ones if they are better by more than a standard error; once they are better by `HOPELESS`
-    standard errors, the training ends.
-    """
-
-    def __init__(self, bags: LearningBags, settings: Settings) -> None:
-        self._batch = Batch(bags, settings)
-        self._best: np.ndarray | None = None
-        self._last: np.ndarray | None = None
-        self._parts: list[torch.Tensor] = []
-        self._best_step = self._last_step = 0
-
-    @torch.no_grad()
-    def have_enough(self, groups: list[MemberNetworks], rates: Rates | None, n_steps: int) -> bool:
-        """Look at the networks after some steps; return whether more steps are hopeless."""
-        self._last_step = n_steps
-        own = self._batch
-        logits = torch.cat([
-            group(own.bags.X.expand(group.n_members, *own.bags.X.shape), own.rows)
-            for group in groups
-        ])  # fmt: skip
-        found = [own.log_likelihood(each * logits, rates).mean(axis=0) for each in TEMPERATURES]
-        self._last = last = max(found, key=np.sum)
-        if self._best is None or last.sum() >= self._best.sum():
-            self._best, self._best_step = last, n_steps
-            self._parts = [part.detach().clone() for part in parameters_of(groups)]
-        return self._gain() > HOPELESS
-
-    def restored(self, groups: list[MemberNetworks]) -> int:
-        """Go back to the networks of the best step, if the last ones are worse; return the step."""
-        if self._gain() <= 1.0:
-            return self._last_step
-        with torch.no_grad():
-            for part, best in zip(parameters_of(groups), self._parts, strict=True):
-                part.copy_(best)
-        return self._best_step
-
-    def _gain(self):
-        """By how many standard errors the best step is better than the last one."""
-        if self._best is None or self._last is None:
-            return 0.0
-        gain = self._best - self._last
-        error = gain.std() * max(len(gain), 1) ** 0.5
-        return float(gain.sum() / error) if error > 0 else 0.0
+    def to_array(self) -> np.ndarray:
+        """Return the log-likelihood of each step."""
+        if self.watch is not None or not self.history:
+            return np.array(self.history, dtype=np.float64)
+        return torch.stack(self.history).double().cpu().numpy()
 
 
 class Trainer:
-    """Trains networks, step by step.
+    """Training of networks, and of an encoder that computes their inputs from features.
 
-    Training starts from copies of the network and of the encoder, which computes inputs from
-    features and is trained with the networks. The generator is on the device. The rates of `noise`
-    are updated if they are learnt. Bags that are held out may end the training early; not with an
-    encoder.
+    It starts from copies of both. The generator is on the device. The rates of `noise` are updated
+    if they are learnt.
     """
 
     def __init__(
         self,
         network: MemberNetworks,
         encoder: torch.nn.Module | None,
-        bags: LearningSource,
-        settings: Settings,
+        bags: LearningBags,
+        settings: TrainingSettings,
         generator: torch.Generator,
         noise: LabelNoise | None = None,
-        held_out: LearningBags | None = None,
     ) -> None:
         device = bags.device
         self.settings = settings
         self.n_bags: int = bags.n_bags
         self.noise = noise
-        self.groups: list[MemberNetworks] = grouped(network, bags, device)
+        n_rows = rows_per_batch(bags, network, settings)
+        self.groups: list[MemberNetworks] = member_groups(network, bags, n_rows)
+        #: About the number of multiplications to score the instances of a step.
+        self.n_multiplications: int = network.n_multiplications(n_rows)
         self.encoder: torch.nn.Module | None = None
         learning = parameters_of(self.groups)
         if encoder is not None:
@@ -141,49 +89,28 @@ class Trainer:
             learning, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
         )
         self.disturbance: Disturbance = Disturbance(settings.dropout, settings.noise, generator)
-        self.batches: Iterator[Batch] = bags.batches(network, settings, generator)
-        #: The number of steps that the present networks have taken.
-        self.n_steps: int = 0
-        self.held_out: HeldOutBags | None = None
-        if held_out is not None:
-            self.held_out = HeldOutBags(held_out, settings)
+        self.batches: Iterator[StepBags] = bags.batches(network, settings, generator)
 
     def networks(self) -> MemberNetworks:
         """Return the current networks of all groups, joined."""
         return MemberNetworks.joined(self.groups)
 
-    def run(self, course: Course, n_steps: int | None = None) -> bool:
-        """Take all steps and record them; return whether `watch` stopped the training.
+    def run(self, history: History) -> bool:
+        """Take all steps; return whether the `watch` stopped them."""
+        # As a whole, since threads spin for a while after all that they do together.
+        with limited_threads(self.n_multiplications):
+            return any(self._take_step(history, step) for step in range(self.settings.max_iter))
 
-        With `n_steps`, only the first ones.
-        """
+    def _take_step(self, history, step):
+        """Take a step; return whether to stop."""
         settings = self.settings
         learns_rates = self.noise is not None and self.noise.is_learnt
-        for step in range(settings.max_iter if n_steps is None else n_steps):
-            for parameters in self.optimizer.param_groups:
-                parameters["lr"] = settings.learning_rate * pace(step, settings.max_iter)
-            self.optimizer.zero_grad(set_to_none=True)
-            batch = next(self.batches)
-            n_rows = len(batch.bags.X)
-            with limited_threads(sum(group.n_multiplications(n_rows) for group in self.groups)):
-                loss = self._learn_from(batch, step, learns_rates and step % RATES_EVERY == 0)
-            self.n_steps = step + 1
-            if course.completed(-loss / self.n_members):
-                return True
-            if self.held_out is not None and self._is_checked(step):
-                rates = None if self.noise is None else self.noise.rates
-                if self.held_out.have_enough(self.groups, rates, step + 1):
-                    break
-        if self.held_out is not None:
-            self.n_steps = self.held_out.restored(self.groups)
-        return False
-
-    def _is_checked(self, step):
-        """Return whether held-out bags are asked after a step: now and then, and after the last."""
-        done = step + 1
-        return done == self.settings.max_iter or (
-            done >= FIRST_CHECKED and done % CHECKED_EVERY == 0
-        )
+        for parameters in self.optimizer.param_groups:
+            parameters["lr"] = settings.learning_rate * rate_factor(step, settings.max_iter)
+        self.optimizer.zero_grad(set_to_none=True)
+        batch = next(self.batches)
+        loss = self._learn_from(batch, step, learns_rates and step % RATES_EVERY == 0)
+        return history.add(-loss / self.n_members)
 
     @property
     def n_members(self) -> int:
@@ -215,35 +142,57 @@ class Trainer:
         self.optimizer.step()
         if noise is not None and counts:
             # Over all members, as if each had bags of its own.
-            prior = self.n_members * len(batch.bags.targets) / self.n_bags
+            prior = self.n_members * batch.bags.n_bags / self.n_bags
             noise.learn(reduce(operator.add, counts), RATES_SHARE, prior)
         return total * batch.weight
 
 
-def parameters_of(groups: list[MemberNetworks]) -> list[torch.Tensor]:
+def parameters_of(groups: list[MemberNetworks]) -> list[Tensor]:
     """List the weights of all groups."""
     return [part for group in groups for part in group.parameters()]
 
 
-def grouped(
-    network: MemberNetworks, bags: LearningSource, device: torch.device
-) -> list[MemberNetworks]:
-    """Split the members into groups: one on a GPU, as many as the cache holds on a CPU."""
-    n_members = network.n_members
-    if device.type == "cpu":
-        n_units = max(weight.shape[2] for weight in network.weights) * max(bags.n_instances, 1)
-        n_together = min(max(CACHED // n_units, 1), n_members)
-    else:
-        n_together = n_members
+def member_groups(network: MemberNetworks, bags: LearningBags, n_rows: int) -> list[MemberNetworks]:
+    """Split the members into groups that take steps together, on the device of the bags.
+
+    On a CPU, the units of a group fit in its cache; on a GPU, all members are one group. So are
+    those for which bags have different weights.
+    """
+    n_members, device = network.n_members, bags.device
+    n_together = n_members
+    if device.type == "cpu" and not bags.has_weights_of_members:
+        n_together = min(max(CACHED // (network.widest * max(n_rows, 1)), 1), n_members)
     starts = range(0, n_members, n_together)
     return [network.members(start, start + n_together).to(device) for start in starts]
 
 
-def pace(step: int, n_steps: int) -> float:
-    """Return the factor of the learning rate of a step: a warm-up, then half a cosine.
+def rate_factor(step: int, n_steps: int) -> float:
+    """Return the factor of the learning rate in a step: a warm-up, then half a cosine.
 
-    >>> [round(pace(step, 400), 3) for step in (0, 19, 200, 399)]
+    >>> [round(rate_factor(step, 400), 3) for step in (0, 19, 200, 399)]
     [0.05, 0.994, 0.5, 0.0]
     """
     warm = min(1.0, (step + 1) / min(WARM_UP, n_steps))
     return warm * 0.5 * (1.0 + math.cos(math.pi * step / n_steps))
+
+
+def device_of(model: Any) -> torch.device:
+    """Return the device that an `unbag.torch.ORNetwork` runs on: the CPU without CUDA devices."""
+    device = torch.device("cuda" if model.device == "auto" else model.device)
+    # A model may have been saved on a machine with other devices.
+    is_missing = device.type == "cuda" and not torch.cuda.is_available()
+    return torch.device("cpu") if is_missing else device
+
+
+@contextmanager
+def limited_threads(n_multiplications: int) -> Iterator[None]:
+    """Limit torch to one thread within a block, unless there is enough work for more."""
+    n_threads = torch.get_num_threads()
+    if n_multiplications >= MULTIPLICATIONS or n_threads == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(n_threads)

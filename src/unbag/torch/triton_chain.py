@@ -1,8 +1,8 @@
 """The stable path on CUDA: a chain over union states, in logarithms, for bags that need it.
 
 The state after some rows is the set of required labels that they have shown. Forward and backward
-sums add positive numbers only, and logarithms neither overflow nor underflow; so there is nothing
-to certify. It takes n k 2^k steps a bag.
+sums add positive numbers only, and logarithms neither overflow nor underflow. So the chain needs no
+certificate. A bag takes n k 2^k steps.
 """
 
 import triton
@@ -10,7 +10,7 @@ import triton.language as tl
 
 from .triton_rows import bounded
 
-# Places in `counts`, as in `unbag.torch.counts`.
+# Places in `counts`, as in `unbag.torch.operators`.
 IMPOSSIBLE = tl.constexpr(1)
 RELAXED = tl.constexpr(2)
 INTRACTABLE = tl.constexpr(3)
@@ -18,7 +18,7 @@ INTRACTABLE = tl.constexpr(3)
 
 @triton.jit
 def log_add(a, b):
-    """Return log(exp(a) + exp(b)); ``-inf`` stands for zero."""
+    """Return log(exp(a) + exp(b)), also for ``-inf``."""
     larger = tl.maximum(a, b)
     smaller = tl.minimum(a, b)
     grown = larger + tl.log(1.0 + tl.exp(smaller - larger))
@@ -53,7 +53,7 @@ def log_share(
 
 @triton.jit
 def has_numbers(log_normaliser, start, end, BLOCK: tl.constexpr):
-    """Return whether no row of a bag holds NaN or infinity; see `triton_rows.read_rows`."""
+    """Return whether no row of a bag has NaN or infinity; see `triton_rows.read_rows`."""
     broken = tl.zeros([BLOCK], tl.int32)
     for first in range(start, end, BLOCK):
         row = first + tl.arange(0, BLOCK)
@@ -64,7 +64,7 @@ def has_numbers(log_normaliser, start, end, BLOCK: tl.constexpr):
 
 @triton.jit
 def plus(a, b):
-    """Return a + b of logarithms: nothing is left of what is impossible, whatever is added."""
+    """Return a + b, or ``-inf`` if one of them is ``-inf``."""
     impossible = (a == float("-inf")) | (b == float("-inf"))
     return tl.where(impossible, float("-inf"), a + b)
 
@@ -95,11 +95,10 @@ def walk_chain(
     RELAX_IMPOSSIBLE: tl.constexpr,
     RELAX_INTRACTABLE: tl.constexpr,
 ):
-    """Infer the bags of a queue; write what `triton_subsets.sum_over_subsets` writes of others.
+    """Infer the bags of a queue, with the results of `triton_subsets.sum_over_subsets`.
 
-    A bag that does not fit is intractable: its
-    log-likelihood is infinite then, unless its labels are taken as optional. That of a bag with NaN
-    or infinity among its logits is NaN.
+    A bag that does not fit is intractable: unless its labels are treated as optional, its
+    log-likelihood is infinite. It is NaN if logits of the bag are NaN or infinite.
     """
     block = tl.arange(0, BLOCK)
     for position in range(tl.program_id(0), tl.load(queue_length), tl.num_programs(0)):
@@ -190,7 +189,7 @@ def step_forward(
     PINNED: tl.constexpr,
     MISSED: tl.constexpr,
 ):
-    """Write the log-probabilities of the states after a row, behind those before it."""
+    """Write the log-probabilities of the states after a row, behind those before the row."""
     rest = tl.load(slack + row).to(tl.float64)
     for first in range(0, n_states, BLOCK):
         state = first + tl.arange(0, BLOCK)
@@ -230,7 +229,7 @@ def step_backward(
     PINNED: tl.constexpr,
     MISSED: tl.constexpr,
 ):
-    """Write the posteriors of a row and the log-ratio of its slack; go back to the states ahead."""
+    """Write the posteriors of a row, the log-ratio of its slack, and the states before the row."""
     column = tl.arange(0, WIDTH)
     rest = tl.load(slack + row).to(tl.float64)
     posterior = tl.zeros([WIDTH], tl.float64)
@@ -276,9 +275,9 @@ def take_as_optional(
     PINNED: tl.constexpr,
     MISSED: tl.constexpr,
 ):
-    """Write the posteriors of rows that need not show any label, or zeros; return what they weigh.
+    """Write the posteriors of rows if no label is required, or zeros.
 
-    That is the log-probability that every row has a class that its bag allows.
+    Return the log-probability that every row has a class that its bag allows.
     """
     j = tl.arange(0, WIDTH)
     log_scale = tl.zeros([], tl.float64)

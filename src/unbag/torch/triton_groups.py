@@ -1,7 +1,7 @@
 """Required groups of classes on CUDA: their scores before inference, and their gradient after it.
 
-The first class of a group is the label that stands for it. Both kernels read the few columns of
-the logits that groups name, where they are; all else is left to `unbag.torch.triton_rows`.
+The first class of a group is the label that stands for it. Both kernels read only the columns of
+the logits that groups name; `unbag.torch.triton_rows` does everything else.
 """
 
 import triton
@@ -17,7 +17,7 @@ def log_sum_of_group(
 ):  # fmt: skip
     """Return the log-sum-exp of the logits of the classes of a group, for each row.
 
-    What fills a group repeats its first class, and counts once.
+    Padding repeats the first class, which counts once.
     """
     largest = tl.load(logits + row * STRIDE + first, mask=here, other=0.0).to(DTYPE)
     for m in tl.static_range(1, N_MEMBERS):
@@ -37,7 +37,7 @@ def log_sum_of_group(
 
 @triton.jit
 def place_of_label(labels, bag, first, here, WIDTH: tl.constexpr):
-    """Return where a class is among the labels that its bag requires; -1 if it is not."""
+    """Return the place of a class among the labels that its bag requires, or -1."""
     place = tl.full(first.shape, -1, tl.int32)
     for j in tl.static_range(WIDTH):
         label = tl.load(labels + bag * WIDTH + j, mask=here, other=-1)
@@ -60,7 +60,7 @@ def write_group_scores(
     BLOCK: tl.constexpr,
     DTYPE: tl.constexpr,
 ):
-    """Write the scores of groups over those of their first classes."""
+    """Replace the scores of the first classes of groups by those of the groups."""
     row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = row < n_rows
     bag = tl.load(row_bag + row, mask=inside, other=0).to(tl.int64)
@@ -95,9 +95,9 @@ def write_group_gradient(
     BLOCK: tl.constexpr,
     DTYPE: tl.constexpr,
 ):
-    """Write the gradient of the classes of groups, over whatever is there.
+    """Replace the gradient of the classes of groups.
 
-    The posterior of the group is divided in proportion to the priors of its classes.
+    The posterior of a group is divided in proportion to the priors of its classes.
     """
     row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = row < n_rows
@@ -122,5 +122,5 @@ def write_group_gradient(
                 share = tl.where(score == float("-inf"), 0.0, tl.exp(x - score))
                 residual = posterior * share - tl.exp(x - normaliser)
                 value = tl.where(scale != 0, residual * scale, 0.0)
-                # What fills a group writes the same as its first class.
+                # Padding writes the same as the first class.
                 tl.store(gradient + row * N_CLASSES + c, value, mask=here)

@@ -1,11 +1,11 @@
-"""Inclusion-exclusion on CUDA for long bags, whose rows are shared out among programs.
+"""Inclusion-exclusion on CUDA for long bags, whose rows are divided among programs.
 
-Rows come in *windows* of WINDOW, all bags together, and a long bag has a *piece* in each window
-that it reaches. No more than two long bags can reach into one window, for they are longer than it:
-that of its first row, and that of its last.
+The rows of all bags are divided into *windows* of WINDOW rows. A long bag has more rows, and a
+*piece* in each window that it reaches. So at most two long bags reach into a window: the bags of
+its first and of its last row.
 
 ``multiply_pieces``    products over the rows of each piece
-``weigh_long_bags``    their products, and the likelihood, once for each long bag
+``weigh_long_bags``    products of the pieces of each long bag, and its likelihood
 ``fold_pieces``        posteriors of the rows of each piece
 
 The mathematics is that of `unbag.torch.triton_subsets`.
@@ -32,9 +32,10 @@ N_SUBSETS = tl.constexpr(256)
 
 @triton.jit
 def piece_of(offsets, row_bag, n_required, window, side, n_rows, K: tl.constexpr):
-    """Return the bag of the first row of a window, or of its last, and its rows there.
+    """Return the bag of the first or last row of a window, its start and end there, and its labels.
 
-    There are none where the bag is not long, has too many labels, or is that of both rows.
+    The piece is empty if the bag is not long or has too many labels. A bag of both rows has a piece
+    at the first row only.
     """
     first = window * WINDOW
     last = tl.minimum(first + WINDOW, n_rows) - 1
@@ -42,7 +43,7 @@ def piece_of(offsets, row_bag, n_required, window, side, n_rows, K: tl.constexpr
     start = tl.load(offsets + bag)
     end = tl.load(offsets + bag + 1)
     k = tl.load(n_required + bag)
-    # Of the bag of both rows, the piece is that of the first.
+    # The bag of both rows has one piece: that of the first row.
     here = (end - start > WINDOW) & (k <= K) & ((side == 0) | (start > first))
     return bag, tl.maximum(start, first), tl.where(here, tl.minimum(end, last + 1), first), k
 
@@ -88,7 +89,7 @@ def multiply_pieces(
 
 @triton.jit
 def first_place(start):
-    """Return where the products of a long bag begin; see `piece_of`."""
+    """Return the place of the first product of a long bag; see `piece_of`."""
     return start // WINDOW * 2 + tl.where(start % WINDOW > 0, 1, 0)
 
 
@@ -110,9 +111,9 @@ def weigh_long_bags(
     WIDTH: tl.constexpr,
     FALSE: tl.constexpr,
 ):
-    """Infer the likelihoods of long bags; the weights of their sets replace their first products.
+    """Compute the likelihoods of long bags; the weights of sets replace their first products.
 
-    The log-likelihood of one that is not certified is infinite until the slower path knows it.
+    The log-likelihood of a bag that is not certified is infinite, until the slower path infers it.
     """
     subset = tl.arange(0, 1 << K)
     block = tl.arange(0, 16)
@@ -137,7 +138,7 @@ def weigh_long_bags(
             labels + bag * WIDTH, false, end - start, k, tolerance, FALSE,
         )  # fmt: skip
         tl.store(log_likelihood + bag, tl.where(certified, answer, float("inf")))
-        # Before, all of them have read what is replaced.
+        # All threads have read what is replaced.
         tl.debug_barrier()
         tl.store(products + first_place(start) * N_SUBSETS + subset[None, :], weight)
         if not certified:
@@ -166,7 +167,7 @@ def fold_pieces(
     PINNED: tl.constexpr,
     MISSED: tl.constexpr,
 ):
-    """Write the posteriors of the rows of each piece, where its bag is certified."""
+    """Write the posteriors of the rows of each piece of certified bags."""
     own = scratch + tl.program_id(0) * SCRATCH
     n_places = tl.where(tl.load(n_long) > 0, 2 * n_windows, 0)
     for place in range(tl.program_id(0), n_places, tl.num_programs(0)):

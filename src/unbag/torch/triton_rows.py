@@ -1,34 +1,33 @@
-"""Rows of logits on CUDA: two kernels read them, once each; two prepare what they need to know.
-
-Where bags are short and classes many, the first one also writes the gradient of all classes that a
-bag does not require, which needs no inference; that of the others is written where the bag is
-inferred (see `unbag.torch.triton_subsets`). The second one then takes the rows that are left.
+"""Kernels over the rows of logits on CUDA: two prepare the bags, and two read all logits.
 
 ``prepare_bags``
-    Lists what each bag requires, and tells every row its bag.
+    Lists the labels that each bag requires, and the bag of each row.
 ``sort_bags``
-    Puts bags into queues, by how they are to be inferred. Both happen on the device, so that
-    nothing waits for it.
+    Puts bags into queues, by how they are inferred. Both run on the device, so nothing waits.
 ``read_rows``
-    The normaliser of every row, the logits of the labels that its bag requires, and its *slack*:
-    what is left to classes that ask nothing of the label set (optional ones, the background,
-    unnoticed ones).
+    Computes the normaliser of each row, the logits of the labels that its bag requires, and its
+    *slack*: the probability of what the label set ignores (optional classes, the background, and
+    missed instances).
 ``write_gradient``
-    Posterior minus prior.
+    Writes posterior minus prior.
+
+If bags are short and classes many, ``read_rows`` also writes the gradient of all classes that a bag
+does not require, which needs no inference. `unbag.torch.triton_subsets` writes the others when it
+infers the bag, and ``write_gradient`` writes the remaining rows.
 """
 
 import triton
 import triton.language as tl
 
-# A row without an instance, as in `unbag.torch.arguments`.
+# The pin of rows without an instance, which no loss has at present.
 PADDING = tl.constexpr(-2)
-# Openness of a bag, beside 0 (no class is optional) and 1: what it requires is optional too.
+# Openness of a bag is 0 (no class is optional), 1 (some are), or this: required ones are, too.
 ALL_OPTIONAL = tl.constexpr(2)
-# And of a bag without optional classes whose gradient is written when its rows are read.
+# Or this: no class is optional, and the gradient is written when the rows are read.
 IN_ONE_PASS = tl.constexpr(-1)
-# Rows that a program takes where most need nothing: their bags are looked at together.
+# Rows per program if most rows need nothing: their bags are checked together.
 GROUP = tl.constexpr(64)
-# As in `unbag.union.problem`: log-probabilities are no farther from zero, or infinite.
+# As in `unbag.union.problem`: the largest finite log-probability, without its sign.
 LARGEST = tl.constexpr(1e12)
 
 
@@ -48,11 +47,10 @@ def prepare_bags(
     WIDTH: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """List the classes that each bag requires, find bags with optional ones, and mark their rows.
+    """List the classes that each bag requires, its openness, and the bag of each row.
 
-    `openness` is 1 of a bag with optional classes, and ALL_OPTIONAL of one that requires too many
-    (where RELAX says so), of which nothing is listed. `n_large` counts these, or else the bags that
-    no kernel might hold.
+    With RELAX, a bag that requires too many classes is ALL_OPTIONAL, and its list is empty.
+    `n_large` counts these bags; without RELAX, bags that may not fit on the device.
 
     Targets come as words of four bytes, each 1 (required), 0 or -1 (optional).
     """
@@ -65,7 +63,7 @@ def prepare_bags(
 
     column = tl.arange(0, BLOCK)
     tl.store(labels + bag * WIDTH + tl.arange(0, WIDTH), -1)
-    # What one thread has cleared, another one fills.
+    # Other threads fill what a thread has cleared.
     tl.debug_barrier()
     found = 0
     optional = 0
@@ -89,7 +87,7 @@ def prepare_bags(
     too_many = found > MOST_LABELS
     is_open = tl.where(optional > 0, 1, 0)
     if RELAX:
-        # What one thread has listed, others take back.
+        # Other threads clear what a thread has listed.
         tl.debug_barrier()
         tl.store(labels + bag * WIDTH + tl.arange(0, WIDTH), -1, mask=too_many)
         tl.store(n_required + bag, tl.where(too_many, 0, found))
@@ -116,9 +114,9 @@ def sort_bags(
     ONE_PASS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Put each bag into a queue: few labels, many of them, many rows, or too many labels to sum.
+    """Put each bag into a queue: few labels, many labels, many rows, or too many labels to sum.
 
-    With ONE_PASS, bags of the first two whose classes are all known are marked in `openness`.
+    With ONE_PASS, bags of the first two queues without optional classes become IN_ONE_PASS.
     """
     bag = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = bag < n_bags
@@ -152,9 +150,9 @@ def slack_weight(
     BACKGROUND: tl.constexpr,
     DTYPE: tl.constexpr,
 ):
-    """Return how much of each class's probability asks nothing of the label set.
+    """Return the share of each class's probability that the label set ignores.
 
-    All of an optional class and of the background; of the others what goes unnoticed.
+    It is 1 for an optional class and the background, and the rate of missed instances for others.
     """
     known = inside[:, None] & (c < N_TARGETS)[None, :]
     y = tl.load(targets + bag[:, None] * N_TARGETS + c[None, :], mask=known, other=0)
@@ -173,9 +171,9 @@ def slack_weight(
 
 @triton.jit
 def bounded(log_share):
-    """Return log-probabilities no farther from zero than numbers can be told apart, or ``-inf``.
+    """Return log-probabilities of at least ``-LARGEST``, or ``-inf``; NaN stays NaN.
 
-    NaN stays what it is, which the larger of two numbers on a GPU would not.
+    The maximum of two numbers on a GPU would not keep NaN.
     """
     too_far = (log_share < -LARGEST) & (log_share > float("-inf"))
     return tl.where(too_far, -LARGEST, log_share)
@@ -183,7 +181,7 @@ def bounded(log_share):
 
 @triton.jit
 def posterior_of_slack(log_prior, log_ratio, weight):
-    """Return the posterior of slack: at most one, whatever rounding does far from zero."""
+    """Return the posterior of slack; at most one, despite rounding errors far from zero."""
     value = weight * tl.exp(tl.minimum(log_prior + log_ratio, 80.0))
     return tl.where(weight > 0, tl.minimum(value, 1.0), 0.0)
 
@@ -198,11 +196,7 @@ def grow_log_sum(largest, total, x):
 
 @triton.jit
 def normaliser_of(largest, total):
-    """Return the log-sums of rows.
-
-    That of a row that leaves nothing to any class is zero, so that all it has is ``-inf``; that of
-    one that holds NaN or infinity is NaN.
-    """
+    """Return the log-sums of rows; 0 for a row of ``-inf``, NaN for a row with NaN or infinity."""
     normaliser = largest + tl.log(total)
     return tl.where(total > 0, normaliser, tl.where(total == 0, 0.0, float("nan")))
 
@@ -253,11 +247,11 @@ def read_tile(
         largest, total = grow_log_sum(largest, total, x)
     normaliser = normaliser_of(largest, total)
     if PINNED:
-        # Whatever padding holds.
+        # Padding may hold anything.
         normaliser = tl.where(pin == PADDING, 0.0, normaliser)
     tl.store(log_normaliser + row, normaliser, mask=inside)
 
-    # They have just been read, and lie in the cache.
+    # The logits have just been read, and are in the cache.
     j = tl.arange(0, WIDTH)
     label = tl.load(labels + bag[:, None] * WIDTH + j[None, :], mask=inside[:, None], other=-1)
     score = tl.load(start_of_row[:, None] + label, mask=label >= 0, other=0.0).to(DTYPE)
@@ -306,8 +300,8 @@ def write_priors(
 ):
     """Read rows of bags without slack, as `read_tile` does, and write their gradient.
 
-    That of all classes but the required ones is minus their prior, times the expected scale of the
-    bag: it needs no inference. A block holds a whole row.
+    For classes that are not required, it is minus the prior, times the expected scale of the bag.
+    A block holds a whole row.
     """
     c = tl.arange(0, BLOCK)
     j = tl.arange(0, WIDTH)
@@ -328,7 +322,7 @@ def write_priors(
         normaliser = tl.where(padding, 0.0, normaliser)
         log_slack = tl.where(padding, 0.0, log_slack)
         scale = tl.where(padding, 0.0, scale)
-    # NaN where the row holds NaN or infinity, as exp(x - normaliser) would be.
+    # NaN if the row has NaN or infinity, as exp(x - normaliser) would be.
     factor = tl.where(total == 0, 0.0, -scale / total)
     value = tl.where((scale != 0)[:, None], proba * factor[:, None], 0.0)
     tl.store(gradient + row[:, None] * N_CLASSES + c[None, :], value, mask=here)
@@ -364,7 +358,7 @@ def read_rows(
     DTYPE: tl.constexpr,
     ONE_PASS: tl.constexpr,
 ):
-    """Read all rows, see `read_tile`; with ONE_PASS, write the gradient of those without slack."""
+    """Read all rows by `read_tile`; with ONE_PASS, write the gradient of those without slack."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     left = row < n_rows
     if ONE_PASS:
@@ -410,7 +404,7 @@ def write_tile(
     BACKGROUND: tl.constexpr,
     DTYPE: tl.constexpr,
 ):
-    """Write scale times posterior minus prior; zero where the scale of a bag is zero."""
+    """Write the scale times posterior minus prior; zero if the scale of the bag is zero."""
     bag = tl.load(row_bag + row, mask=inside, other=0).to(tl.int64)
     scale = tl.load(bag_scale + bag, mask=inside, other=0.0).to(DTYPE)
     normaliser = tl.load(log_normaliser + row, mask=inside, other=0.0)
@@ -425,7 +419,7 @@ def write_tile(
     j = tl.arange(0, WIDTH)
     label = tl.load(labels + bag[:, None] * WIDTH + j[None, :], mask=inside[:, None], other=-1)
     listed = label >= 0
-    # Of a bag that requires something nothing is listed where it was relaxed.
+    # Nothing is listed for relaxed bags, whose required classes are optional.
     relaxed = tl.max(label, 1) < 0
     posterior = tl.load(posteriors + row[:, None] * WIDTH + j[None, :], mask=listed, other=0.0)
     for start in tl.static_range(0, N_CLASSES, BLOCK):
@@ -442,8 +436,8 @@ def write_tile(
             residual += posterior_of_slack(log_prior, ratio[:, None], weight)
         value = tl.where(counted[:, None], residual * scale[:, None], 0.0)
         tl.store(gradient + row[:, None] * N_CLASSES + c[None, :], value, mask=here)
-    # Labels that the bag requires have a posterior of their own; what other threads have written
-    # there is replaced, not read, for half precision to round only once.
+    # Required labels have a posterior of their own. It replaces what other threads have written,
+    # without reading that, so that half precision rounds only once.
     x = tl.load(logits + row[:, None] * STRIDE + label, mask=listed, other=0.0)
     log_prior = x.to(DTYPE) - normaliser[:, None]
     residual = posterior.to(DTYPE) - tl.exp(log_prior)
@@ -459,11 +453,11 @@ def write_tile(
 
 @triton.jit
 def is_left(row, n_rows, row_bag, bag_scale, written):
-    """Return which rows have no gradient yet, or one with another scale than their bag's."""
+    """Return which rows have no gradient yet, or one with another scale than that of their bag."""
     inside = row < n_rows
     bag = tl.load(row_bag + row, mask=inside, other=0)
     scale = tl.load(bag_scale + bag, mask=inside, other=0.0)
-    # It is NaN where nothing was written.
+    # NaN if nothing was written.
     return inside & (tl.load(written + bag, mask=inside, other=0.0) != scale)
 
 
@@ -494,7 +488,7 @@ def write_gradient(
     DTYPE: tl.constexpr,
     ONE_PASS: tl.constexpr,
 ):
-    """Write the gradient of all rows; with ONE_PASS, of those that need it, see `is_left`."""
+    """Write the gradient of all rows; with ONE_PASS, of those that need it by `is_left`."""
     if ONE_PASS:
         first = tl.program_id(0).to(tl.int64) * GROUP
         group = first + tl.arange(0, GROUP)

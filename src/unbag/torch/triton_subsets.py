@@ -1,15 +1,13 @@
 """Inclusion-exclusion over the sets of required labels on CUDA, in float64.
 
 The likelihood of a bag is a signed sum over the subsets S of its k required labels, of the products
-over its rows of ``f_S``: the probability that the row has a label of S, or slack. Rows are brought
-to probabilities among what the bag allows first, so that ``f_S`` of the whole set is one. The
-answer comes with a certificate; bags that fail it are put on a list, for
-`unbag.torch.triton_chain`.
+over its rows of ``f_S``: the probability that the row has a label of S, or slack. First, each row
+is normalised to probabilities among the classes that its bag allows, so that ``f_S`` of the whole
+set is one. The answer has a certificate; `unbag.torch.triton_chain` infers bags that fail it.
 
-A program takes one bag after the other; `unbag.torch.triton_long` shares out the rows of long ones.
+A program takes one bag after the other; `unbag.torch.triton_long` divides the rows of long bags.
 
-K is the most labels that a kernel is made for, k those of a bag: subsets beyond ``2^k`` weigh
-nothing.
+A kernel is compiled for at most K labels; subsets beyond the ``2^k`` of a bag have no weight.
 """
 
 import triton
@@ -18,9 +16,8 @@ import triton.language as tl
 from .triton_rows import IN_ONE_PASS, PADDING, bounded
 
 EPSILON = tl.constexpr(2.220446049250313e-16)
-# What lanes hand to each other lies in memory of the program's own, and so in its cache: doubles,
-# SCRATCH of them. These are the places of the weights of 256 sets, and of the shares, the slack and
-# the log-scales of sixteen rows.
+# Lanes exchange SCRATCH doubles through memory of their program, which stays in its cache: from
+# these places on, the weights of 256 sets, and shares, slack and log-scales of 16 rows.
 WEIGHTS = tl.constexpr(0)
 SHARES = tl.constexpr(256)
 RESTS = tl.constexpr(256 + 16 * 8)
@@ -51,10 +48,7 @@ def normalise_rows(
     PINNED: tl.constexpr,
     MISSED: tl.constexpr,
 ):
-    """Write the shares and the slack of sixteen rows as probabilities among what the bag allows.
-
-    With them the log of what they summed up to before.
-    """
+    """Write the shares and the slack of 16 rows, normalised, and the logs of their sums before."""
     place = tl.arange(0, 16)
     row = first + place
     inside = row < end
@@ -82,7 +76,7 @@ def normalise_rows(
     scale = tl.where(possible, 1.0 / allowed, 0.0)
     tl.store(own + SHARES + place[:, None] * K + j[None, :], share * scale[:, None])
     tl.store(own + RESTS + place, rest * scale)
-    # Rows beyond the bag are all slack, and count nothing.
+    # Rows beyond the bag are all slack, and do not count.
     tl.store(own + LOG_ALLOWED + place, tl.where(possible, floor + tl.log(allowed), float("-inf")))
 
 
@@ -162,7 +156,7 @@ def weigh_subsets(product, log_scale, subset, labels, false, n, k, tolerance, FA
             sign = tl.where(lacks, sign * (rate - 1.0), sign)
         else:
             sign = tl.where(lacks, -sign, sign)
-    # That of all labels is one by definition, and has no rounding.
+    # The product of all labels is one by definition, without rounding.
     terms = sign * tl.where(subset == whole, 1.0, product)
     likelihood = tl.sum(tl.sum(terms, 0), 0)
     others = tl.sum(tl.sum(tl.abs(terms), 0), 0) - 1.0
@@ -174,7 +168,7 @@ def weigh_subsets(product, log_scale, subset, labels, false, n, k, tolerance, FA
 
 @triton.jit
 def reciprocal(x):
-    """Return 1 / x to the last bit or two: an approximation, and two steps of Newton's."""
+    """Return 1 / x to the last bit or two: an approximation, and two Newton steps."""
     y = tl.inline_asm_elementwise(
         "rcp.approx.ftz.f64 $0, $1;", "=d,d", [x], dtype=tl.float64, is_pure=True, pack=1
     )
@@ -205,11 +199,11 @@ def fold_rows(
 ):
     """Write the posteriors of sixteen rows, and the log-ratios of their slack.
 
-    The posterior of a label is its share times the sum, over the sets that hold it, of weight over
-    the row's own factor. The low bits of a set lie in registers, the high ones in a loop.
+    The posterior of a label is its share times the sum, over the sets with that label, of weight
+    over the factor of the row. The low bits of a set are in registers, the high ones in a loop.
 
-    With ONE_PASS, write the gradient at the labels too, if `in_gradient` says so; see
-    `triton_rows.write_tile`.
+    With ONE_PASS and `in_gradient`, also write the gradient at the labels, as
+    `triton_rows.write_tile` does.
     """
     low = tl.arange(0, 16)
     place = tl.arange(0, 16)
@@ -235,7 +229,7 @@ def fold_rows(
             share = tl.load(own + SHARES + place * K + label)
             factors += tl.where((high >> (label - 4)) & 1 == 1, share, 0.0)[None, :]
         weight = tl.load(weights + high * 16 + low)
-        # Below, the whole term of the set is negligible, however small the factor.
+        # Below, the whole term of the set is negligible.
         values = tl.where(factors > 1e-290, weight[:, None] * reciprocal(factors), 0.0)
         over_high += values
         if K > 4:
@@ -250,7 +244,7 @@ def fold_rows(
         posterior = tl.minimum(tl.maximum(share * total, 0.0), 1.0)
         listed = inside & (label < k)
         if ONE_PASS:
-            # Until here, it was a score.
+            # So far, this is a score.
             x = tl.load(posteriors + row * WIDTH + label, mask=listed, other=0.0)
             residual = posterior.to(x.dtype) - tl.exp(x - normaliser)
             c = tl.load(labels + label, mask=label < k, other=0)
@@ -296,12 +290,12 @@ def sum_over_subsets(
 ):
     """Infer the bags of a queue: scores become posteriors, and slack its log-ratio.
 
-    The *log-ratio* of a row is the log of the posterior of its slack over its prior: what the prior
-    of an optional class is multiplied by.
+    The *log-ratio* of a row is the log of posterior over prior of its slack, and of each optional
+    class.
 
-    With ONE_PASS, the gradient of bags without slack is completed before backward asks for it, with
-    the expected scale; see `triton_rows.write_priors`. That scale is `written` for certified bags;
-    of all others, it stays NaN.
+    With ONE_PASS, complete the gradient of bags without slack with the expected scale, before
+    backward; see `triton_rows.write_priors`. `written` has that scale for certified bags, and stays
+    NaN for all others.
     """
     own = scratch + tl.program_id(0) * SCRATCH
     subset = subsets(K)

@@ -1,14 +1,13 @@
 """Inference given the label set of a bag: the core of the package.
 
 The label set of a bag is the union of the labels of its instances. `infer` computes the posterior
-of each instance, `most_likely_labels` finds the most likely labelling of the whole bag, and
-`sample_labels` draws labellings at random.
+of each instance, and `most_likely_labels` finds the most likely labelling of the whole bag.
 """
 
 from unbag.groups import Groups
 
-from .inference import infer
-from .labelling import most_likely_labels
+from .conditioner import Conditioner
+from .inference import infer, most_likely_labels
 from .policy import (
     ImpossibleBagError,
     ImpossibleBagWarning,
@@ -16,9 +15,9 @@ from .policy import (
     IntractableBagWarning,
 )
 from .problem import Inference, UnionProblem
-from .sampling import sample_labels
 
 __all__ = [
+    "Conditioner",
     "Groups",
     "ImpossibleBagError",
     "ImpossibleBagWarning",
@@ -28,5 +27,4 @@ __all__ = [
     "UnionProblem",
     "infer",
     "most_likely_labels",
-    "sample_labels",
 ]

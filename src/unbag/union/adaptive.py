@@ -1,10 +1,10 @@
-"""Inclusion-exclusion over those sets of missing labels that matter.
+"""Inclusion-exclusion over the sets of missing labels that matter.
 
-Symbols as in `unbag.union.inclusion`. As (1 - a - b) <= (1 - a)(1 - b), a set of missing
-labels weighs no more than its parts do: ``w(T + U) <= w(T) * product of w({k}) over U``.
-So a depth-first walk, heavy labels first, knows beforehand how much may lie below a set,
-and turns back where that is negligible beside z. Long bags and confident models need a
-handful of sets, whatever the number of labels.
+Symbols as in `unbag.union.inclusion`. As (1 - a - b) <= (1 - a)(1 - b), the weight of a set of
+missing labels is at most the product of the weights of its parts:
+``w(T + U) <= w(T) * product of w({k}) over U``. So a depth-first walk, heavy labels first, can
+bound what lies below a set before it goes there, and turns back if that is negligible compared
+with z. Long bags and confident models need a handful of sets, whatever the number of labels.
 """
 
 import math
@@ -16,8 +16,8 @@ from unbag._compile import inlined, kernel
 from .arithmetic import TINY
 from .inclusion import bound, normalise_rows
 
-# Where the number of labels does not say what a bag takes, 2**28 multiplications are what it
-# may take: about a second.
+# Multiplications after which a kernel gives up whose work the number of labels does not bound. They
+# take about a second.
 MOST_WORK = float(1 << 28)
 
 
@@ -25,8 +25,8 @@ MOST_WORK = float(1 << 28)
 def missing_weights(share, slack, weights):
     """Write w({k}), the chance that label k does not occur, into `weights`.
 
-    ``1 - share`` is safe up to one half; above, it would cancel, and the other
-    labels' shares are added up instead (at most one label per instance).
+    ``1 - share`` cancels if the share is above one half, as at most one share of an instance is.
+    Then the shares of the other labels are summed instead.
     """
     n_labels, n_instances = share.shape
     for k in range(n_labels):
@@ -45,9 +45,9 @@ def missing_weights(share, slack, weights):
 
 @kernel
 def sort_descending(weights):
-    """Sort `weights` in place, heaviest first, and return where each came from.
+    """Sort `weights` in place, the heaviest first, and return where each came from.
 
-    By insertion: a bag has few labels, and numba takes seconds to compile argsort.
+    By insertion, since bags have few labels, and numba takes seconds to compile argsort.
     """
     order = np.empty(weights.shape[0], np.int64)
     for k in range(weights.shape[0]):
@@ -64,11 +64,10 @@ def sort_descending(weights):
 
 @kernel
 def rest_weights(weights):
-    """Bound what the sets of missing labels weigh together, by the first label added.
+    """Bound the total weight of sets of missing labels, by the first label that is added.
 
-    ``rest[j]`` bounds, relative to w(T), the sum of w over T with something
-    added from labels j, j + 1, ...: the product of (1 + w({k})) less one, summed
-    up without the cancellation of that subtraction.
+    ``rest[j]`` bounds, relative to w(T), the sum of w over T with at least one of the labels
+    j, j + 1, ... added. It is the product of (1 + w({k})) minus one, summed without cancellation.
     """
     n_labels = weights.shape[0]
     rest = np.zeros(n_labels + 1)
@@ -78,15 +77,20 @@ def rest_weights(weights):
 
 
 @kernel
-def first_threshold(weights, tolerance):
-    """Guess how light a subtree must be to be left out of `walk`.
-
-    The product of (1 - w({k})) is the largest that z can be: labels get in each
-    other's way. The share of one 64th leaves room for many such subtrees.
-    """
+def largest_z(weights):
+    """Bound z from above, by the product of (1 - w({k})): labels get in each other's way."""
     z = 1.0
     for k in range(weights.shape[0]):
         z *= 1.0 - weights[k]
+    return z
+
+
+@kernel
+def first_threshold(z, tolerance):
+    """Return the weight below which a walk leaves subtrees out at first, for a guess of z.
+
+    The factor of one 64th allows for many such subtrees.
+    """
     return tolerance * z / 64.0
 
 
@@ -94,9 +98,8 @@ def first_threshold(weights, tolerance):
 def estimate_sets(weights, threshold):
     """Count the sets that `walk` would visit if w(T) were the product of its w({k}).
 
-    Not by such a walk, which could take longer than the inference: the logarithms of
-    the weights are counted in steps of 1/64 of that of `threshold`, so that sets of the
-    same weight can be counted together.
+    Such a walk could take longer than the inference. So the logarithms of the weights are rounded
+    to steps of 1/64 of that of `threshold`, and sets of the same weight are counted together.
     """
     n_steps = 64
     step = -math.log(threshold) / n_steps
@@ -116,7 +119,7 @@ def estimate_sets(weights, threshold):
 
 @kernel
 def product(values):
-    """Multiply `values` in four independent streams."""
+    """Multiply `values` in four streams, which do not wait for each other."""
     a = b = c = d = 1.0
     n = values.shape[0]
     for i in range(0, n - 3, 4):
@@ -130,46 +133,39 @@ def product(values):
 
 
 @kernel
-def walk(share, slack, weights, threshold, most, after, skipped):
-    """Sum over the sets of missing labels, depth first, leaving out light subtrees.
+def slack_and_later(share, slack):
+    """Sum the slack and the labels j, j + 1, ... of each instance, for every label j.
 
-    Parameters
-    ----------
-    share, slack : ndarrays
-        As in `dense`, the labels ordered so that `weights` descend.
-    weights : ndarray of shape (n_labels,)
-        w({k}) of every label.
-    threshold : float
-        Weight up to which a subtree is left out.
-    most : int
-        Give up after that many sets.
-    after, skipped : ndarrays of shape (n_labels, n_instances)
-        Filled with the sums of ``+-w(T) / s_i`` over the sets whose last label is
-        k (they count for every label behind k), and over those that passed k by.
-
-    Returns
-    -------
-    z, others, pruned : float
-        The alternating sum; the plain sum without the empty set; an upper bound
-        on the weight of all that was left out (inf after giving up).
-    visited : int
-        Number of sets.
+    With these sums every s_i is a sum of positive numbers; one minus the missing labels would
+    cancel.
     """
     n_labels, n_instances = share.shape
-    rest = rest_weights(weights)
-    # later[j, i]: slack and labels j, j + 1, ... of instance i. With it every s_i is
-    # a sum of positive numbers, where one minus the missing labels would cancel.
     later = np.empty((n_labels + 1, n_instances))
     for i in range(n_instances):
         later[n_labels, i] = slack[i]
     for k in range(n_labels - 1, -1, -1):
         for i in range(n_instances):
             later[k, i] = later[k + 1, i] + share[k, i]
+    return later
+
+
+@kernel
+def walk(share, slack, weights, threshold, most, after, skipped):
+    """Sum over the sets of missing labels, depth first, leaving out light subtrees.
+
+    Returns z, the absolute weight of all sets but the empty one, a bound of what was left out, and
+    the number of sets; that bound is infinite if there were more than `most`.
+    """
+    n_labels, n_instances = share.shape
+    rest = rest_weights(weights)
+    later = slack_and_later(share, slack)
+    for k in range(n_labels):
+        for i in range(n_instances):
             after[k, i] = 0.0
             skipped[k, i] = 0.0
     sums = np.empty(n_instances)
-    # One frame per depth: the set T, its weight, the next label to add, and for each
-    # instance the sum of the labels before that one which T does not lack.
+    # A frame for each depth: the set T, its weight, the next label to add, and for each instance
+    # the sum of the labels before that one which are not in T.
     missing = np.zeros((n_labels + 1, n_labels), np.bool_)
     weight = np.ones(n_labels + 1)
     following = np.zeros(n_labels + 1, np.int64)
@@ -220,23 +216,7 @@ def walk(share, slack, weights, threshold, most, after, skipped):
 
 @inlined
 def adaptive(share, slack, tolerance, most, posterior, slack_posterior):
-    """Infer by a walk over only those sets of missing labels that matter.
-
-    Parameters
-    ----------
-    share, slack, posterior, slack_posterior : ndarrays
-        As in `dense`.
-    tolerance : float
-        Error bound to reach.
-    most : int
-        Give up after that many sets.
-
-    Returns
-    -------
-    z, error_bound : float
-        As in `dense`; the bound is inf after giving up.
-    gave_up : bool
-    """
+    """Infer by a walk over only those sets of missing labels that matter."""
     n_labels, n_instances = share.shape
     weights = np.empty(n_labels)
     missing_weights(share, slack, weights)
@@ -248,18 +228,18 @@ def adaptive(share, slack, tolerance, most, posterior, slack_posterior):
     after = np.empty((n_labels, n_instances))
     skipped = np.empty((n_labels, n_instances))
 
-    threshold = first_threshold(weights, tolerance)
+    threshold = first_threshold(largest_z(weights), tolerance)
     for _ in range(8):
         z, others, pruned, visited = walk(ordered, slack, weights, threshold, most, after, skipped)
         n_additions = visited + n_labels
         error_bound = bound(n_instances, n_labels, n_additions, others, pruned, z)
         rounding = bound(n_instances, n_labels, n_additions, others, 0.0, z)
         most -= visited
-        # Rounding alone is too much, and not because z is still far off.
+        # The rounding alone is too large, although z is known well enough.
         hopeless = rounding > tolerance and z > pruned
         if error_bound <= tolerance or hopeless or pruned == 0.0 or pruned == math.inf:
             break
-        # z was smaller than guessed, or the subtrees left out were many.
+        # z was smaller than guessed, or many subtrees were left out.
         if z > 0.0:
             threshold *= max(1e-4, min(0.1, 0.3 * tolerance * z / pruned))
         else:

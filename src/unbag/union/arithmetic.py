@@ -1,9 +1,9 @@
-"""Rounding, measured and kept small: what the kernels' error bounds rest on.
+"""Arithmetic with small rounding errors, and the constants of error bounds.
 
 =========== ==============================================================
 ``EPS``     spacing of doubles at one; a rounding errs by at most half of it
-``TINY``    added to a divisor that may be zero where the dividend is then
-            zero too; where it changes any other quotient, that is as tiny
+``TINY``    added to divisors that are zero only if their dividends are; any
+            other quotient that it changes is as tiny
 =========== ==============================================================
 """
 
@@ -22,8 +22,8 @@ TINY = 1e-300
 def add_exactly(total, correction, term):
     """Add `term` to the pair ``total + correction`` without losing digits.
 
-    Knuth's two-sum finds the rounding error of any addition, whatever the size and
-    sign of its terms, without a branch; it goes into the correction.
+    Knuth's two-sum finds the rounding error of any addition, whatever the sizes and signs of
+    its terms, without a branch. The correction collects these errors.
     """
     new_total = total + term
     added = new_total - total
@@ -35,7 +35,7 @@ def add_exactly(total, correction, term):
 def exp_sum(a, b, c, d):
     """Compute ``exp(a + b + c + d)`` as if the additions did not round; `a` may be -inf.
 
-    A rounded sum of 700 is off by up to 6e-14, and so would be its exponential.
+    A rounded sum near 700 is off by up to 6e-14, and its exponential would be, relative to itself.
     """
     if a == -math.inf:
         return 0.0
@@ -47,13 +47,19 @@ def exp_sum(a, b, c, d):
 
 @kernel
 def log_of(z):
-    """Take the logarithm of z; lost in rounding, only an upper bound of it is known."""
+    """Return the logarithm of z, or of an upper bound if z is lost in rounding."""
     return math.log(z) if z > 0.0 else math.log(EPS)
+
+
+@kernel
+def needs_shift(top):
+    """Return whether to subtract `top` from a row of log-priors: doubles near zero are finer."""
+    return top > -math.inf and not -50.0 <= top <= 1.0
 
 
 @intrinsic
 def trailing_zeros(typingctx, value):
-    """Give the position of the lowest bit set in an int64 that is not zero."""
+    """Return the position of the lowest bit that is set in an int64 other than zero."""
 
     def codegen(context, builder, signature, arguments):
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))

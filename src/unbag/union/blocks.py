@@ -1,70 +1,52 @@
-"""Bags of few labels, in blocks as `unbag.union.few` has them: loaded, answered, written.
+"""Bags of few labels: loaded into the blocks of `unbag.union.few`, answered and written back.
 
-Loaded from log-priors, instance by instance, as `infer` gets them; or from priors, class by
-class, as fits have them. Written as posteriors of all classes, packed, or as residuals.
+`infer` gives log-priors, instance by instance, and gets posteriors of all classes, or packed ones.
+Fits give priors, class by class, and get residuals.
 """
 
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unbag._compile import inlined, kernel
 
 from .arithmetic import EPS, add_exactly
 from .chain import chain_bound
-from .few import MOST_FEW, infer_bag, infer_bag_of_groups
+from .few import MOST_FEW, few_additions, infer_bag, is_summed
 from .inclusion import bound
 from .lanes import LANES, above, gather_lanes, load_lanes, same_lanes, store_lanes
-from .layout import UNDECIDED, Layout, final_bound
+from .layout import DENSE, UNDECIDED, Layout, PackedInference, final_bound
 
-# Differences of log-priors below that count as infinite: their exponentials have lost digits.
+# Differences of log-priors below this count as infinite: their exponentials have lost digits.
 LOWEST = -700.0
-# For each number of labels, a tuple as long.
+# For each number of labels, a tuple of that length.
 LABELS = tuple(tuple(range(n_labels)) for n_labels in range(MOST_FEW + 1))
 
 
 class FewBags(NamedTuple):
-    """Bags of few labels, in the order of their numbers of labels.
-
-    Attributes
-    ----------
-    bags : ndarray of int of shape (m,)
-    starts : ndarray of int of shape (m + 1, 2)
-        Where the rows of lanes of each bag start, and its slacks. Runs of bags are contiguous in
-        it, so that no kernel is compiled for strides as well.
-    groups : list of (labels, slice)
-        Which of them have as many required labels as the tuple `labels` is long.
-    """
+    """Bags of few labels, sorted by their number of required labels."""
 
     bags: np.ndarray
+    #: Shape (n_bags + 1, 2): where the rows of lanes of each bag start, and where its slacks start.
+    #: One array, so that slices of it are contiguous and kernels are compiled for one layout.
     starts: np.ndarray
+    #: For each number of labels, a tuple of that length, and the slice of these bags.
     groups: list[tuple[Any, slice]]
 
 
-def sort_out(
-    layout: Layout, bags: np.ndarray, n_required: np.ndarray | None = None
-) -> tuple[FewBags, np.ndarray]:
-    """Sort out the bags of few labels, with no more required labels than free instances.
-
-    Parameters
-    ----------
-    layout : Layout
-    bags : ndarray of int
-    n_required : ndarray of int of shape (n_bags,), optional
-        How much each bag of the layout requires; by default its required labels.
-
-    Returns
-    -------
-    few : FewBags
-    others : ndarray of int
-        All other bags.
-    """
+def few_and_others(
+    layout: Layout, bags: NDArray[np.int64], n_required: NDArray[np.int64]
+) -> tuple[FewBags, NDArray[np.int64]]:
+    """Separate the bags of few labels, and of at least as many free instances, from the others."""
+    if len(bags) == 1 and n_required[bags[0]] > MOST_FEW:
+        # Sorting a single bag would take as long as some answers.
+        return FewBags(bags[:0], np.zeros((1, 2), np.int64), []), bags
     ordered = np.empty(len(bags), np.int64)
     starts = np.empty((len(bags) + 1, 2), np.int64)
     ends = np.zeros(MOST_FEW + 2, np.int64)
-    n_required = layout.n_required if n_required is None else n_required
-    order(layout, n_required, bags, ordered, starts, ends)
+    sort_bags(layout, n_required, bags, ordered, starts, ends)
     groups, first = [], 0
     for n_labels, end in enumerate(ends[:-1].tolist()):
         if end > first:
@@ -74,18 +56,20 @@ def sort_out(
 
 
 @kernel
-def order(layout, n_required, bags, ordered, starts, ends):
-    """Order bags by how many labels they require, those of many last; say where each kind ends.
+def sort_bags(layout, n_required, bags, ordered, starts, ends):
+    """Sort bags by their number of required labels, and write where each number ends.
 
-    Bags without enough instances for their labels are with those of many.
+    Bags of many labels, or of more labels than free instances, come last.
     """
     many = ends.shape[0] - 1
     kinds = np.empty(bags.shape[0], np.int64)
     for m in range(bags.shape[0]):
-        n_labels = n_required[bags[m]]
-        kinds[m] = n_labels if n_labels < many and n_labels <= layout.n_free[bags[m]] else many
+        kinds[m] = many
+        n_labels, n_free = n_required[bags[m]], layout.n_free[bags[m]]
+        if n_labels <= n_free and is_summed(n_free, n_labels):
+            kinds[m] = n_labels
         ends[kinds[m]] += 1
-    # Loops, because numba's own sums and slice assignments take seconds to compile.
+    # Loops, because the sums and slice assignments of numba take seconds to compile.
     places = np.empty(many + 1, np.int64)
     n_before = 0
     for n_labels in range(many + 1):
@@ -106,42 +90,24 @@ def order(layout, n_required, bags, ordered, starts, ends):
 
 
 class Blocks(NamedTuple):
-    """What bags of few labels have in their lanes.
+    """The lanes of bags of few labels."""
 
-    Attributes
-    ----------
-    rows : ndarray
-        Priors that need not be normalised, or posteriors.
-    slack : ndarray
-        One in the lanes that take no part, else zero.
-    log_tops : ndarray of shape (m, 2)
-        What each log-likelihood has besides, in two parts, of which the second is what the first
-        has rounded off.
-    """
-
+    #: Priors that need not be normalised, or posteriors.
     rows: np.ndarray
+    #: One in unused lanes, else zero.
     slack: np.ndarray
+    #: The part of each log-likelihood that was taken off the log-priors, as a sum of two.
     log_tops: np.ndarray
 
 
 def new_blocks(few: FewBags) -> Blocks:
-    """Make room for the blocks of bags."""
+    """Allocate the blocks of bags."""
     n_rows, n_slacks = few.starts[-1]
     return Blocks(np.empty(n_rows), np.empty(n_slacks), np.zeros((len(few.bags), 2)))
 
 
 def load_log_priors(layout: Layout, log_prior: np.ndarray, few: FewBags) -> Blocks:
-    """Load blocks from log-priors.
-
-    Parameters
-    ----------
-    log_prior : C-contiguous ndarray of shape (n_instances, n_classes)
-
-    Returns
-    -------
-    Blocks
-        With priors relative to the largest of each instance.
-    """
+    """Load blocks from log-priors."""
     blocks = new_blocks(few)
     subtract_largest(layout, log_prior.reshape(-1), few.bags, few.starts, *blocks)
     # Exponentials in one go: numpy's are vectorised, and several times faster.
@@ -150,50 +116,35 @@ def load_log_priors(layout: Layout, log_prior: np.ndarray, few: FewBags) -> Bloc
 
 
 def load_priors(layout: Layout, prior: np.ndarray, few: FewBags) -> Blocks:
-    """Load blocks from priors.
-
-    Parameters
-    ----------
-    prior : ndarray
-        Flat, class by class, with LANES floats of room behind them.
-    """
+    """Load blocks from priors."""
     blocks = new_blocks(few)
     copy_priors(layout, prior, few.bags, few.starts, *blocks)
     return blocks
 
 
 def answer_blocks(
-    layout: Layout, few: FewBags, blocks: Blocks, tolerance: float, answer: Any, code: int
-) -> np.ndarray:
-    """Turn the priors of bags into posteriors, in their place.
+    few: FewBags,
+    blocks: Blocks,
+    sizes: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+    tolerance: float,
+    answer: PackedInference,
+) -> NDArray[np.int64]:
+    """Turn the priors of blocks into posteriors; return the bags without a certificate.
 
-    Parameters
-    ----------
-    tolerance : float
-        Error bound to reach.
-    answer : PackedInference
-        Gets likelihoods, bounds, and what served the bags.
-    code : int
-        What `served` shall say of a bag that is answered here.
-
-    Returns
-    -------
-    ndarray of int
-        The bags that could not be certified.
+    `sizes` are the first arguments of `certify`.
     """
     sums = np.empty((len(few.bags), 3))
     for labels, own in few.groups:
         starts = few.starts[own.start : own.stop + 1]
-        infer_group(starts, blocks.rows, blocks.slack, labels, sums[own])
+        infer_group(starts, blocks.rows, blocks.slack, labels, tolerance, sums[own])
     numbers = answer.log_likelihood, answer.error_bound, answer.served
-    given = layout.n_free, layout.n_required, few.bags, sums, blocks.log_tops
-    n_lost = settle(*given, tolerance, code, *numbers)
+    n_lost = certify(*sizes, few.bags, sums, blocks.log_tops, tolerance, *numbers)
     return few.bags[answer.served[few.bags] == UNDECIDED] if n_lost else few.bags[:0]
 
 
 @kernel
 def subtract_largest(layout, log_prior, bags, starts, rows, slack, log_tops):
-    """Collect the log-priors, which are flat, of what bags allow, relative to the largest."""
+    """Load the log-priors of allowed classes, relative to the largest; `log_prior` is flat."""
     n_classes = layout.n_classes
     tops = np.empty(LANES)
     for m in range(bags.shape[0]):
@@ -231,7 +182,7 @@ def subtract_largest(layout, log_prior, bags, starts, rows, slack, log_tops):
 
 @kernel
 def copy_priors(layout, prior, bags, starts, rows, slack, log_tops):
-    """Collect the priors, which are flat, class by class, of what bags allow."""
+    """Load the priors of allowed classes; `prior` is flat, class by class."""
     n_instances = layout.offsets[layout.n_free.shape[0]]
     for m in range(bags.shape[0]):
         b = bags[m]
@@ -250,7 +201,7 @@ def copy_priors(layout, prior, bags, starts, rows, slack, log_tops):
 
 @inlined
 def leave_slack(layout, b, first, first_slack, nothing, rows, slack):
-    """Leave nothing but slack in the lanes of pinned instances, and behind the last one."""
+    """Fill unused lanes: those of pinned instances, and those behind the last instance."""
     n_instances = layout.offsets[b + 1] - layout.offsets[b]
     has_pinned = layout.n_free[b] < n_instances
     stride = layout.n_allowed[b] * LANES
@@ -266,71 +217,58 @@ def leave_slack(layout, b, first, first_slack, nothing, rows, slack):
 
 
 @kernel
-def infer_group(starts, rows, slack, labels, sums):
-    """Infer bags of as many required labels as `labels` is long, each by `infer_bag`."""
+def infer_group(starts, rows, slack, labels, tolerance, sums):
+    """Infer bags that require as many labels as `labels` is long, each by `infer_bag`."""
     for m in range(sums.shape[0]):
         first, first_slack = starts[m, 0], starts[m, 1]
         n_blocks = (starts[m + 1, 1] - first_slack) // LANES
         n_allowed = (starts[m + 1, 0] - first) // max(n_blocks * LANES, 1)
         sums[m, 0], sums[m, 1], sums[m, 2] = infer_bag(
-            rows, first, n_allowed, slack, first_slack, n_blocks, labels
+            rows, first, n_allowed, slack, first_slack, n_blocks, labels, tolerance
         )
 
 
 @kernel
-def infer_bags_of_groups(
-    layout, columns, bags, places, starts, rows, slack, first_bag, labels, sums
-):  # fmt: skip
-    """Infer bags of as many requirements as `labels` is long, by `infer_bag_of_groups`.
-
-    From `first_bag` on, as many as there is room for in `sums`; `places` says where `columns`, see
-    `unbag.union.collapse`, has them.
-    """
-    served = np.empty(LANES << len(labels))
-    for m in range(sums.shape[0]):
-        k = first_bag + m
-        n_blocks = (starts[k + 1, 1] - starts[k, 1]) // LANES
-        column = layout.column_offsets[bags[k]]
-        own = columns.masks, columns.sizes, column, column + columns.n_columns[places[k]]
-        n_allowed = layout.n_allowed[bags[k]]
-        sums[m, 0], sums[m, 1], sums[m, 2] = infer_bag_of_groups(
-            rows, starts[k, 0], n_allowed, slack, starts[k, 1], n_blocks, own, labels, served
-        )
-
-
-@kernel
-def settle(
-    n_instances, n_required, bags, sums, log_tops, tolerance, code,
+def certify(
+    n_instances, n_required, largest, bags, sums, log_tops, tolerance,
     log_likelihood, error_bound, served,
 ):  # fmt: skip
-    """Compute likelihoods and certificates; bags without are UNDECIDED, and counted."""
+    """Compute likelihoods and certificates; mark bags without one as UNDECIDED, and count them.
+
+    If `largest` is not zero, priors of the bag are sums of up to so many priors of classes. The
+    error of a sum of m numbers is at most (m - 1) / 2 roundings; the bound counts more than two for
+    each instance and label.
+    """
     n_lost = 0
     for m in range(bags.shape[0]):
         b = bags[m]
         n_free, n_labels = n_instances[b], n_required[b]
+        factor = 1.0 + 0.25 * largest[b]
         z, others, log_sums = sums[m, 0], sums[m, 1], sums[m, 2]
-        # Priors relative to the largest of all classes are rounded the more the farther below it
-        # the allowed ones lie.
+        # Priors relative to the largest of all classes have larger rounding errors the farther
+        # below it the allowed ones lie.
         rounding = EPS * others * max(-log_sums, 0.0)
-        kernels = bound(n_free, n_labels, 1 << n_labels, others, rounding, z)
+        kernels = bound(n_free, n_labels, few_additions(n_labels), others, rounding, z)
         total, correction = add_exactly(log_tops[m, 0], log_tops[m, 1], log_sums)
-        if kernels <= tolerance:
+        if kernels <= tolerance / factor:
             total, correction = add_exactly(total, correction, math.log(z))
         log_likelihood[b] = total + correction
         error_bound[b] = final_bound(n_free, n_labels, kernels, log_likelihood[b])
-        served[b] = code
-        if not is_settled(n_free, n_labels, kernels, log_likelihood[b], tolerance):
+        served[b] = DENSE
+        if not is_final(n_free, n_labels, kernels, log_likelihood[b], tolerance / factor):
             served[b] = UNDECIDED
             n_lost += 1
+        if largest[b] > 0:
+            error_bound[b] = error_bound[b] * factor + EPS * (largest[b] + 2.0)
     return n_lost
 
 
 @kernel
-def is_settled(n_instances, n_labels, kernels, log_likelihood, tolerance):
+def is_final(n_instances, n_labels, kernels, log_likelihood, tolerance):
     """Return whether no other kernel would do better.
 
-    What counts is the bound that `infer` will report. Where only the bag's length spoils that, the
-    chain kernel is no remedy either.
+    The bound that `infer` will report decides. If only the length of the bag makes it too large,
+    the chain kernel does not help.
     """
     if not (kernels <= tolerance and log_likelihood > -math.inf):
         return False
@@ -342,7 +280,7 @@ def is_settled(n_instances, n_labels, kernels, log_likelihood, tolerance):
 
 @kernel
 def write_posteriors(layout, bags, starts, rows, posterior):
-    """Write the posteriors of bags into an array of all classes, which is flat."""
+    """Write the posteriors of bags; `posterior` is flat and has all classes."""
     n_classes = layout.n_classes
     for m in range(bags.shape[0]):
         b = bags[m]
@@ -365,7 +303,7 @@ def write_posteriors(layout, bags, starts, rows, posterior):
 
 @kernel
 def write_values(layout, bags, starts, rows, values):
-    """Write the posteriors of bags, packed."""
+    """Write the packed posteriors of bags."""
     for m in range(bags.shape[0]):
         b = bags[m]
         first = layout.column_offsets[b]
@@ -384,7 +322,7 @@ def write_values(layout, bags, starts, rows, values):
 
 @kernel
 def subtract_posteriors(layout, bags, starts, rows, served, prior):
-    """Subtract the posteriors of served bags from the priors, which are flat, class by class."""
+    """Subtract the posteriors of certified bags; `prior` is flat, class by class."""
     n_instances = layout.offsets[layout.n_free.shape[0]]
     for m in range(bags.shape[0]):
         b = bags[m]
@@ -400,7 +338,7 @@ def subtract_posteriors(layout, bags, starts, rows, served, prior):
         place = starts[m, 0]
         for i in range(start, stop, LANES):
             for j in range(first, behind):
-                # Lanes behind the bag hold zeros, so that others' priors stay as they are.
+                # Lanes behind the bag hold zeros, so that the priors of other bags do not change.
                 at = layout.columns[j] * n_instances + i
                 store_lanes(prior, at, load_lanes(prior, at) - load_lanes(rows, place))
                 place += LANES

@@ -1,8 +1,7 @@
 """Forward-backward over the labels reached so far: positive sums only, always stable.
 
-Read a bag instance by instance and remember which required labels have been
-used: the *union state* s, a bit per label. A labelling is a path from no label
-to all of them.
+The kernel reads a bag instance by instance and remembers which required labels have been used: the
+*union state* s, a bit for each label. A labelling is a path from no label to all of them.
 
 ===================== =====================================================
 ``alpha[s]``          weight of all ways to reach s with the instances so far
@@ -12,47 +11,173 @@ to all of them.
 ``stay[i]``           weight of instance i having an optional label
 band                  after i of n instances a state has at most i labels, and
                       at least as many as n - i instances cannot still bring
-tail                  the last instances, if they can bring one label or none
-                      each: classes that may be named by mistake are such
+tail                  the last instances, if each can bring one label or none,
+                      as the rows can that stand for labels given by mistake
 ===================== =====================================================
 
 In the tail, a state that lacks a label which none of the remaining instances can bring leads
-nowhere. With one instance for each label, half of the states are left after each of them, and
-each has one or two ways on instead of one for each label.
+nowhere. With one instance for each label, half of the states remain after each of them, with one or
+two next steps instead of one for each label.
 
-Nothing is subtracted, so nothing cancels, and every posterior is known to a few
-``n`` roundings. But weights multiply: where the label set is far less likely than
-the instances' own best labels, the one path that covers it would underflow beside
-those that do not. So the *first* use of label k is given the factor
-``exp(label_price[k])``, and whatever instance i does ``exp(instance_price[i])``,
-the dual prices of the cheapest cover. Every complete path gets the same factor, so
-the posterior does not change. But now no step weighs more than one, and the most
-likely covering labelling takes steps of exactly one (but for the normalisation of
-the rows, which is the same for all): it cannot be lost.
+Nothing is subtracted, so nothing cancels, and the error of every posterior is a few ``n``
+roundings. But weights are multiplied. If the label set is far less likely than the best labels of
+the instances, the one path that covers it would underflow compared with those that do not. So the
+*first* use of label k gets the factor ``exp(label_price[k])``, and each step of instance i the
+factor ``exp(instance_price[i])``: the dual prices of the cheapest cover. All complete paths get the
+same factors, so the posterior does not change. But then no step weighs more than one, and the most
+likely covering labelling takes steps of exactly one, apart from the normalisation of the rows,
+which is the same for all. So it cannot be lost.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from unbag._compile import inlined, kernel
 
-from .arithmetic import EPS, add_exactly, trailing_zeros
+from .arithmetic import EPS, add_exactly, exp_sum, trailing_zeros
 from .inclusion import normalise_rows
-from .lattice import copy, highest, lattice, lowest
+from .labelling import cheapest_cover
 
-# States summed up before their sum is added to the total: keeps the rounding of
-# long sums at the root of their number.
+# States that are summed before their sum is added to the total, so that the rounding of long sums
+# grows with the root of their length.
 BLOCK = 256
-# Floats of alpha kept at once (32 MB); beyond that it is computed twice.
+# Doubles of alpha that are kept (32 MB). A longer alpha is computed twice.
 KEPT = 1 << 22
+
+
+class Lattice(NamedTuple):
+    """The union states of a bag, ordered by their number of labels, and the weights of steps."""
+
+    #: States of p labels are ``states[layers[p]:layers[p + 1]]``.
+    states: np.ndarray
+    layers: np.ndarray
+    #: As in the table above; of shape (n_instances, n_labels), and (n_instances,) for `stay`.
+    first: np.ndarray
+    again: np.ndarray
+    stay: np.ndarray
+    #: The first instance of the tail.
+    tail: int
+    #: The only label that an instance of the tail can bring; -1 if there is none.
+    sole: np.ndarray
+    #: The labels, as a state, that no instance of the tail can bring, from instance i onwards.
+    settled: np.ndarray
+
+
+@kernel
+def states_by_cardinality(n_labels):
+    """List all union states by their number of labels, as `states` and `layers` of a Lattice."""
+    n_states = 1 << n_labels
+    cardinality = np.zeros(n_states, np.int64)
+    layers = np.zeros(n_labels + 2, np.int64)
+    for s in range(n_states):
+        cardinality[s] = cardinality[s >> 1] + (s & 1)
+        layers[cardinality[s] + 1] += 1
+    for p in range(n_labels + 1):
+        layers[p + 1] += layers[p]
+    position = np.empty(n_labels + 2, np.int64)
+    copy(layers, position)
+    states = np.empty(n_states, np.int64)
+    for s in range(n_states):
+        states[position[cardinality[s]]] = s
+        position[cardinality[s]] += 1
+    return states, layers
+
+
+@kernel
+def copy(source, target):
+    """Copy an array: the slice assignment of numba takes seconds to compile."""
+    for j in range(source.shape[0]):
+        target[j] = source[j]
+
+
+@kernel
+def lowest(n_instances, n_labels, i):
+    """Return the least number of labels that a state of the band has after i instances."""
+    return max(0, n_labels - (n_instances - i))
+
+
+@kernel
+def highest(n_labels, i):
+    """Return the largest number of labels that a state has after i instances."""
+    return min(i, n_labels)
+
+
+@kernel
+def band_states(n_instances, n_labels):
+    """Count the states of the band of a bag, summed over its instances."""
+    n_states = 0.0
+    for i in range(1, n_instances + 1):
+        layer = 1.0
+        for p in range(highest(n_labels, i) + 1):
+            if p >= lowest(n_instances, n_labels, i):
+                n_states += layer
+            layer *= (n_labels - p) / (p + 1.0)
+    return n_states
+
+
+@kernel
+def build_lattice(log_prior, rows, required, top, sums, slack):
+    """Compute the weights of steps, scaled by the prices of the cheapest cover.
+
+    Parameters are those of `chain`. Also returns the sum of all prices, as a sum of two.
+    """
+    n_instances = rows.shape[0]
+    n_labels = required.shape[0]
+    loss = np.empty((n_labels, n_instances))
+    for k in range(n_labels):
+        for i in range(n_instances):
+            loss[k, i] = top[i] - log_prior[rows[i], required[k]]
+    holder = np.empty(n_labels, np.int64)
+    label_price = np.empty(n_labels)
+    instance_price = np.empty(n_instances)
+    cheapest_cover(loss, holder, label_price, instance_price)
+
+    first = np.empty((n_instances, n_labels))
+    again = np.empty((n_instances, n_labels))
+    stay = np.empty(n_instances)
+    total = 0.0
+    correction = 0.0
+    for k in range(n_labels):
+        total, correction = add_exactly(total, correction, label_price[k])
+    for i in range(n_instances):
+        total, correction = add_exactly(total, correction, instance_price[i])
+        stay[i] = slack[i] * math.exp(instance_price[i])
+        for k in range(n_labels):
+            value = log_prior[rows[i], required[k]]
+            again[i, k] = exp_sum(value, -top[i], instance_price[i], 0.0) / sums[i]
+            first[i, k] = exp_sum(value, -top[i], instance_price[i], label_price[k]) / sums[i]
+    states, layers = states_by_cardinality(n_labels)
+    tail, sole, settled = find_tail(loss)
+    return Lattice(states, layers, first, again, stay, tail, sole, settled), total, correction
+
+
+@kernel
+def find_tail(loss):
+    """Find the tail of a bag: `tail`, `sole` and `settled` of a Lattice."""
+    n_labels, n_instances = loss.shape
+    sole = np.full(n_instances, -1)
+    settled = np.full(n_instances + 1, (1 << n_labels) - 1)
+    for i in range(n_instances - 1, -1, -1):
+        n_brought = 0
+        for k in range(n_labels):
+            if loss[k, i] < math.inf:
+                n_brought += 1
+                sole[i] = k
+        if n_brought > 1:
+            return i + 1, sole, settled
+        settled[i] = settled[i + 1]
+        if n_brought == 1:
+            settled[i] &= ~(1 << sole[i])
+    return 0, sole, settled
 
 
 @kernel
 def advance(i, lattice, before, after):
-    """Take alpha past instance i: from `before` to `after`, rescaled by a power of two.
+    """Compute alpha after instance i from alpha before it, and scale it by a power of two.
 
-    Returns the power of two that was taken out.
+    Returns the exponent of what was divided out.
     """
     if i >= lattice.tail:
         return advance_in_tail(i, lattice, before, after)
@@ -82,7 +207,7 @@ def advance(i, lattice, before, after):
     for index in range(layers[low], layers[high + 1]):
         after[states[index]] *= scale
     if i + 1 == lattice.tail:
-        # The tail knows no band.
+        # The tail has no band.
         for index in range(layers[low]):
             after[states[index]] = 0.0
         for index in range(layers[high + 1], states.shape[0]):
@@ -92,7 +217,7 @@ def advance(i, lattice, before, after):
 
 @kernel
 def advance_in_tail(i, lattice, before, after):
-    """Do what `advance` does where instance i can bring one label or none."""
+    """Do what `advance` does for an instance of the tail."""
     n_states = lattice.states.shape[0]
     stay, k = lattice.stay[i], lattice.sole[i]
     settled = lattice.settled[i + 1]
@@ -116,18 +241,7 @@ def advance_in_tail(i, lattice, before, after):
 
 @kernel
 def retreat(i, lattice, alpha, beta, back, joint):
-    """Take beta back over instance i, and add up what the instance may have been.
-
-    Parameters
-    ----------
-    alpha : ndarray of shape (n_states,)
-        Before instance i.
-    beta, back : ndarrays of shape (n_states,)
-        Behind instance i, and, filled in, before it.
-    joint : ndarray of shape (n_labels + 1,)
-        Filled with the weight of all paths in which instance i has label k; last,
-        an optional label.
-    """
+    """Compute beta before instance i from beta after it, and the joint chances of its labels."""
     if i >= lattice.tail:
         retreat_in_tail(i, lattice, alpha, beta, back, joint)
         return
@@ -186,7 +300,7 @@ def retreat(i, lattice, alpha, beta, back, joint):
 
 @kernel
 def retreat_in_tail(i, lattice, alpha, beta, back, joint):
-    """Do what `retreat` does where instance i can bring one label or none."""
+    """Do what `retreat` does for an instance of the tail."""
     n_states = lattice.states.shape[0]
     stay, k = lattice.stay[i], lattice.sole[i]
     settled, settled_behind = lattice.settled[i], lattice.settled[i + 1]
@@ -228,7 +342,7 @@ def retreat_in_tail(i, lattice, alpha, beta, back, joint):
         back[s] *= scale
         s = (s + 1) | settled
     if i == lattice.tail:
-        # What comes before the tail knows nothing of settled labels.
+        # Before the tail, no labels are settled.
         for s in range(n_states):
             if s & settled != settled:
                 back[s] = 0.0
@@ -236,18 +350,10 @@ def retreat_in_tail(i, lattice, alpha, beta, back, joint):
 
 @kernel
 def alpha_starts(lattice):
-    """Run alpha over the whole bag, and keep it where segments begin.
+    """Compute alpha for the whole bag, and keep it where segments begin.
 
-    A segment is the whole bag when that fits into `KEPT`, else about the root of it:
-    `alpha_segment` then computes alpha within a segment again when it is needed.
-
-    Returns
-    -------
-    starts : ndarray of shape (n_segments, n_states)
-    segment : int
-        Instances in a segment.
-    log_z : float
-        Logarithm of alpha at the end, in the full state.
+    A segment is the whole bag if its alpha fits into `KEPT`. Otherwise its length is about the root
+    of the bag's, and `alpha_segment` computes alpha within the segment again.
     """
     n_instances = lattice.first.shape[0]
     n_states = lattice.states.shape[0]
@@ -268,7 +374,7 @@ def alpha_starts(lattice):
 
 @kernel
 def alpha_segment(lattice, starts, segment, j, alpha):
-    """Fill `alpha` with alpha before each instance of segment j, and count these."""
+    """Write alpha before each instance of segment j into `alpha`, and count these instances."""
     begin = j * segment
     size = min(segment, lattice.first.shape[0] - begin)
     copy(starts[j], alpha[0])
@@ -281,42 +387,15 @@ def alpha_segment(lattice, starts, segment, j, alpha):
 def chain(log_prior, rows, required, top, sums, slack, posterior, slack_posterior):
     """Infer by forward-backward over the union states.
 
-    Parameters
-    ----------
-    log_prior : ndarray of shape (n_all_instances, n_classes)
-    rows : ndarray of int of shape (n_instances,)
-        The rows of `log_prior` that belong to the bag, in its order.
-    required : ndarray of int of shape (n_labels,)
-        The columns of the labels to cover; a cover must be possible.
-    top, sums : ndarrays of shape (n_instances,)
-        Largest log-prior among the labels that the bag allows, and the sum of the
-        priors of all these labels divided by ``exp(top)``.
-    slack : ndarray of shape (n_instances,)
-        The optional labels' share of that sum.
-    posterior : ndarray of shape (n_labels, n_instances)
-    slack_posterior : ndarray of shape (n_instances,)
-        Filled with the label probabilities given the label set.
-
-    Returns
-    -------
-    total, correction : float
-        Their sum is the logarithm of z, the chance that every required label occurs,
-        given that no forbidden one does.
-    error_bound : float
-        Largest possible error of a posterior, and of z relative to itself.
-
-    Notes
-    -----
-    Time ``n_instances * n_labels * 2**n_labels``, less outside the band: with as
-    many instances as labels only ``n_labels * 2**n_labels``. Memory
-    ``n_instances * 2**n_labels`` floats as long as these are few, then twice the
-    root of n_instances times ``2**n_labels``.
+    Time ``n_instances * n_labels * 2**n_labels``; with as many instances as labels, the band makes
+    it ``n_labels * 2**n_labels``. Memory ``n_instances * 2**n_labels`` doubles up to `KEPT`, then
+    twice the root of n_instances times ``2**n_labels``.
     """
     n_labels, n_instances = posterior.shape
     if n_instances == 0:
         return 0.0, 0.0, 0.0
     n_states = 1 << n_labels
-    steps, scaled_up, correction = lattice(log_prior, rows, required, top, sums, slack)
+    steps, scaled_up, correction = build_lattice(log_prior, rows, required, top, sums, slack)
     starts, segment, log_z = alpha_starts(steps)
     total, correction = add_exactly(-scaled_up, -correction, log_z)
 
@@ -339,7 +418,7 @@ def chain(log_prior, rows, required, top, sums, slack, posterior, slack_posterio
 
 @kernel
 def chain_bound(n_instances, n_labels):
-    """Bound the error of `chain`, which depends on nothing but the size of the bag."""
+    """Bound the error of `chain`, which depends only on the size of the bag."""
     n_states = 1 << n_labels
     long_sums = min(n_states, BLOCK + n_states / BLOCK)
     return EPS * (n_instances * (2.0 * n_labels + 10.0) + long_sums + 8.0)

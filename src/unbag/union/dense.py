@@ -1,7 +1,7 @@
-"""Inclusion-exclusion over every subset of the required labels.
+"""Inclusion-exclusion over all subsets of any number of required labels.
 
-Symbols as in `unbag.union.inclusion`. For any number of labels; `unbag.union.few` takes the same
-sum over few of them.
+Symbols as in `unbag.union.inclusion`. `unbag.union.few` computes the same sum for few labels, and
+its answers are called "dense" as well.
 """
 
 from unbag._compile import any_order, inlined, kernel
@@ -11,41 +11,20 @@ from .inclusion import bound, normalise_rows
 
 
 @inlined
-def dense(share, slack, posterior, slack_posterior, room):
-    """Infer by summing over every subset of the required labels.
+def dense(share, slack, posterior, slack_posterior, scratch):
+    """Infer by summing over all subsets of the required labels.
 
-    The labels are split into low and high ones: s_i(S) is then the sum of an entry
-    of each of two short lists, and never written down for all S. Sums over the S
-    that contain a label come from the sums over all S with the same low part, or with
-    the same high part. Instances go in pairs, a and b, and share their divisions.
-
-    Parameters
-    ----------
-    share : ndarray of shape (n_labels, n_instances)
-    slack : ndarray of shape (n_instances,)
-        Priors, as in the module's table.
-    posterior, slack_posterior : ndarrays like `share` and `slack`
-        Filled with the label probabilities given the label set.
-    room : ndarray of at least `dense_room(n_labels)` floats
-        To work in: small bags would take longer to allocate it than to use it.
-
-    Returns
-    -------
-    z : float
-        Chance that every required label occurs, given that no other does.
-    error_bound : float
-        Largest possible error of a posterior, and of z relative to z.
-
-    Notes
-    -----
-    Time ``n_instances * 2**n_labels``: half a division, a few multiplications and
-    additions each, in loops that vectorise.
+    The labels are split into low and high ones. So s_i(S) is the sum of an entry of each of two
+    short lists, and is never written down for all S. Sums over the S that contain a label come from
+    the sums over all S with the same low part, or with the same high part. Instances come in pairs,
+    a and b, which share their divisions. Time ``n_instances * 2**n_labels``, in loops that
+    vectorise.
     """
     n_labels, n_instances = share.shape
     n_low, n_high = low_labels(n_labels), n_labels - low_labels(n_labels)
     low_size, high_size = 1 << n_low, 1 << n_high
-    signed = room[: low_size * high_size]
-    lists = room[low_size * high_size :]
+    signed = scratch[: low_size * high_size]
+    lists = scratch[low_size * high_size :]
     low_a, lists = lists[:low_size], lists[low_size:]
     low_b, lists = lists[:low_size], lists[low_size:]
     column_a, lists = lists[:low_size], lists[low_size:]
@@ -95,23 +74,23 @@ def dense(share, slack, posterior, slack_posterior, room):
 
 @kernel
 def low_labels(n_labels):
-    """Return how many of the labels `dense` counts as low: half, but up to eight are all low."""
+    """Count the low labels of `dense`: half of them, but all if they are up to eight."""
     return min(n_labels, max(8, (n_labels + 1) // 2))
 
 
 @kernel
-def dense_room(n_labels):
-    """Return how much room `dense` needs, in floats."""
+def scratch_size(n_labels):
+    """Count the doubles that `dense` needs as scratch memory."""
     n_low = low_labels(n_labels)
     return (1 << n_labels) + (4 << n_low) + (4 << (n_labels - n_low))
 
 
 @kernel
 def subset_sums(share, slack, i, n_low, low, high):
-    """List the shares of instance i for every subset of the low, and of the high labels.
+    """Sum the shares of instance i over every subset of the low, and of the high labels.
 
-    Subsets are indexed by their bits; the slack counts with the high labels. One
-    addition for each subset. Behind the last instance, all sums are one.
+    Subsets are indexed by their bits. The sums of high labels include the slack. Behind the last
+    instance, all sums are one.
     """
     exists = i < share.shape[1]
     low[0] = 0.0
@@ -127,17 +106,17 @@ def subset_sums(share, slack, i, n_low, low, high):
 
 @kernel
 def multiply(weights, low_a, high_a, low_b, high_b):
-    """Multiply the weights of all subsets with one high part by two instances' sums."""
+    """Multiply the weights of all subsets with the same high part by the sums of two instances."""
     for s in range(weights.shape[0]):
         weights[s] *= (low_a[s] + high_a) * (low_b[s] + high_b)
 
 
 @any_order
 def divide(weights, low_a, high_a, low_b, high_b, column_a, column_b):
-    """Divide the same by each of the two instances' sums: one division serves both.
+    """Divide the same weights by the sums of each of the two instances, with one division for both.
 
-    Adds the quotients to the sums of their low parts, and returns them summed up. Where
-    an instance's sum is zero the weight is too, and so is what is added.
+    Adds the quotients to the sums of their low parts, and returns their totals. Where the sum of an
+    instance is zero, the weight is zero, so that zero is added.
     """
     total_a = 0.0
     total_b = 0.0
@@ -167,8 +146,7 @@ def sums_of(values):
 def fold_labels(column, row, share, slack, i, joint, slack_joint):
     """Turn sums for every low and every high part into sums over the subsets with a label.
 
-    By folding the upper half of the cube of subsets onto the lower, label by label; what
-    is left at the end is the sum over all subsets.
+    The cube of subsets is folded, label by label, as in `unbag.union.few.fold_terms`.
     """
     n_high = 0
     while 1 << n_high < row.shape[0]:

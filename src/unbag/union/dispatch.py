@@ -1,65 +1,182 @@
-"""The choice of a kernel for each bag: the cheapest one that certifies its result."""
+"""The choice of a kernel for each bag: the cheapest one that certifies its answer.
+
+`unbag.union.few` serves bags of few labels. For every other bag, costs are estimated from its size
+and its priors, and a kernel that fails passes the bag on to one that subtracts less.
+"""
 
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unbag._compile import Kernel, kernel
 
-from .adaptive import MOST_WORK, adaptive, estimate_sets, first_threshold, missing_weights
+from .adaptive import (
+    MOST_WORK,
+    adaptive,
+    estimate_sets,
+    first_threshold,
+    largest_z,
+    missing_weights,
+)
 from .arithmetic import EPS, log_of
-from .chain import chain, chain_bound
-from .components import Parts, independent_parts, put_together
-from .dense import dense, dense_room
+from .blocks import (
+    Blocks,
+    FewBags,
+    answer_blocks,
+    few_and_others,
+    load_log_priors,
+    load_priors,
+    subtract_posteriors,
+    write_posteriors,
+    write_values,
+)
+from .chain import band_states, chain, chain_bound
+from .dense import dense, scratch_size
+from .few import MOST_FEW
 from .inclusion import bound
-from .lattice import band_states
 from .layout import (
-    IMPOSSIBLE,
+    ADAPTIVE,
+    CHAIN,
+    DENSE,
     INTRACTABLE,
+    METHODS,
+    MIXED,
     UNDECIDED,
     Batch,
     Layout,
+    Method,
+    PackedInference,
     bag_log_likelihood,
     final_bound,
-    gather,
     labels_part,
     likelihood_rounding,
     normalise,
     part,
+    read_batch,
+    subtract_packed,
+    unpack,
+    write_answers,
+    write_log_priors,
 )
 from .mixed import run_mixed
-from .paper import run_fast, run_forward
 
-Method: TypeAlias = Literal["auto", "adaptive", "mixed", "dense", "chain", "forward", "fast"]
-METHODS: tuple[Method, ...] = ("adaptive", "mixed", "dense", "chain", "forward", "fast")
-ADAPTIVE, MIXED, DENSE, CHAIN, FORWARD, FAST = range(len(METHODS))
-assert len(METHODS) == IMPOSSIBLE
 # The methods that use `unbag.union.few` for bags of few labels.
 SUMS_OVER_FEW = ("auto", "dense")
+# The tolerance of fits.
+FIT_TOLERANCE = 1e-9
 
-# A bag may have at most 2**22 union states, which takes seconds.
+# The most labels of the dense and the chain kernel: 2**22 union states take seconds.
 MOST_LABELS = 22
-# Up to here, dense costs no more than finding out whether adaptive would cost less.
-FEW_LABELS = 5
-# From here on, a bag's cost is estimated from its priors before threads share it out.
-MANY_LABELS = 8
 
-# Costs, measured in units of the time that the dense kernel takes per instance and set of labels:
-# of the adaptive kernel per instance and set, of the chain kernel per state and label, of the mixed
-# kernel per multiplication, and of reading a prior.
+# Costs in units of the time that the dense kernel takes for an instance and a set of labels: of the
+# adaptive kernel for the same, of the chain kernel for a state and a label, of the mixed kernel for
+# a multiplication, and of reading a prior.
 ADAPTIVE_COST = 6
 CHAIN_COST = 4.0
 MIXED_COST = 4.0
 READING_COST = 4
-# If the chain costs less than this, looking for a cheaper kernel, which takes about 30
-# microseconds, is not worthwhile.
+# If the chain kernel costs less than this, the mixed kernel is not considered, which takes about 30
+# microseconds to prepare.
 CHEAP_CHAIN = 600_000.0
 # Estimates of the number of sets may be too low. The adaptive kernel gives up after this multiple
-# of the estimate, and the mixed kernel after this share of what the chain would cost; it does not
-# start if it is estimated to need more than a third of the chain's cost.
+# of the estimate, and the mixed kernel after this share of the cost of the chain kernel. It does
+# not start if its estimate is more than a third of that share.
 GIVE_UP_AFTER = 16.0
 MIXED_SHARE = 0.5
+
+
+class PlainBags:
+    """Bags of a layout that require single classes, not groups; they are answered here."""
+
+    def __init__(self, layout: Layout, bags: NDArray[np.int64]) -> None:
+        self.layout = layout
+        self.bags = bags
+
+    @cached_property
+    def _few_and_others_of_all(self) -> tuple[FewBags, NDArray[np.int64]]:
+        return self.few_and_others(self.bags)
+
+    def infer(
+        self,
+        bags: NDArray[np.int64],
+        log_prior: np.ndarray,
+        answer: PackedInference,
+        posterior: np.ndarray | None,
+        method: Method,
+        tolerance: float,
+        tried: int = UNDECIDED,
+    ) -> None:
+        """Write the answers of some bags; posteriors into `posterior`, or packed if it is None.
+
+        `tried` is DENSE if a sum over all subsets is known to have no certificate.
+        """
+        others, lost = bags, bags[:0]
+        if method in SUMS_OVER_FEW and tried == UNDECIDED:
+            few, others = self.few_and_others(bags)
+            if len(few.bags):
+                blocks = load_log_priors(self.layout, log_prior, few)
+                lost = self.answer_few(few, blocks, tolerance, answer)
+                posteriors = self.layout, few.bags, few.starts, blocks.rows
+                if posterior is None:
+                    write_values(*posteriors, answer.values)
+                else:
+                    write_posteriors(*posteriors, posterior.reshape(-1))
+        for own, code in ((others, tried), (lost, DENSE)):
+            if len(own):
+                self.answer_many(own, log_prior, answer, method, tolerance, code)
+                if posterior is not None:
+                    unpack(self.layout, own, answer.values, posterior)
+
+    def subtract(
+        self,
+        logits: np.ndarray,
+        prior: np.ndarray,
+        largest: np.ndarray,
+        total: np.ndarray,
+        answer: PackedInference,
+    ) -> None:
+        """Subtract the posteriors of all these bags from `prior`; see `UnionProblem.residual`."""
+        few, others = self._few_and_others_of_all
+        blocks = load_priors(self.layout, prior, few)
+        lost = self.answer_few(few, blocks, FIT_TOLERANCE, answer)
+        subtract_posteriors(self.layout, few.bags, few.starts, blocks.rows, answer.served, prior)
+        if len(others) or len(lost):
+            log_prior = np.empty((self.layout.n_instances, self.layout.n_classes))
+            log_total = largest + np.log(total)
+            by_class = prior[: logits.size].reshape(logits.shape)
+            for bags, tried in ((others, UNDECIDED), (lost, DENSE)):
+                if len(bags):
+                    write_log_priors(self.layout, bags, logits, log_total, log_prior)
+                    self.answer_many(bags, log_prior, answer, "auto", FIT_TOLERANCE, tried)
+                    subtract_packed(self.layout, bags, answer.values, by_class)
+
+    def few_and_others(self, bags: NDArray[np.int64]) -> tuple[FewBags, NDArray[np.int64]]:
+        """Separate the bags of few labels from the others."""
+        return few_and_others(self.layout, bags, self.layout.n_required)
+
+    def answer_few(
+        self, few: FewBags, blocks: Blocks, tolerance: float, answer: PackedInference
+    ) -> NDArray[np.int64]:
+        """Turn the priors of blocks into posteriors; return the bags without a certificate."""
+        sizes = self.layout.n_free, self.layout.n_required, np.zeros(self.layout.n_bags, np.int64)
+        return answer_blocks(few, blocks, sizes, tolerance, answer)
+
+    def answer_many(
+        self,
+        bags: NDArray[np.int64],
+        log_prior: np.ndarray,
+        answer: PackedInference,
+        method: Method,
+        tolerance: float,
+        tried: int,
+    ) -> None:
+        """Write the packed answers of bags of any number of labels."""
+        batch = solve(bags, self.layout, log_prior, method, tolerance, tried)
+        arrays = answer.values, answer.log_likelihood, answer.error_bound
+        write_answers(self.layout, log_prior, batch, *arrays)
+        answer.served[bags] = batch.served
 
 
 def solve(
@@ -68,109 +185,28 @@ def solve(
     log_prior: np.ndarray,
     method: Method,
     tolerance: float,
-    tried: int = UNDECIDED,
+    tried: int,
 ) -> Batch:
-    """Infer the labels of some bags.
-
-    Parameters
-    ----------
-    bags : ndarray of int
-        Which bags.
-    log_prior : ndarray of float64 of shape (n_instances, n_classes)
-    method : str
-        "auto" or one of `METHODS`.
-    tolerance : float
-        Error bound that "auto" must reach.
-    tried : int
-        DENSE where `unbag.union.few` has summed over all subsets, and could not certify the bags.
-
-    Returns
-    -------
-    Batch
-        With the answers in it; `served` is INTRACTABLE where no kernel could hold a bag.
-    """
+    """Answer some bags by the given method, or by the cheapest that certifies its answer."""
     batch = read_batch(bags, layout, log_prior)
-    parts = None
-    if method == "auto" and batch.excluded.any():
-        parts = independent_parts(layout, log_prior, batch, FEW_LABELS)
     choose(batch, METHODS.index(method) if method != "auto" else UNDECIDED, tried, tolerance)
-    if parts is not None:
-        batch.served[parts.owners] = UNDECIDED
     for code in (ADAPTIVE, DENSE, MIXED, CHAIN) if method == "auto" else (METHODS.index(method),):
         (chosen,) = (batch.served == code).nonzero()
         if len(chosen):
             RUNNERS[code](layout, log_prior, batch, chosen, tolerance)
             if method == "auto" and code != CHAIN:
                 fall_back(layout, log_prior, batch, chosen, code, tolerance)
-    if parts is not None:
-        put_together(layout, batch, parts, solve_parts(parts, tolerance))
     return batch
-
-
-def solve_parts(parts: Parts, tolerance: float) -> Batch:
-    """Infer the labels of independent parts of bags, as if each were a bag."""
-    every = np.arange(parts.layout.n_bags)
-    return solve(every, parts.layout, parts.log_prior, "auto", tolerance)
-
-
-def read_batch(bags: np.ndarray, layout: Layout, log_prior: np.ndarray) -> Batch:
-    """Read the priors of the given bags, and mark the impossible ones.
-
-    Returns
-    -------
-    Batch
-        Still to be normalised.
-    """
-    batch = new_batch(bags, layout)
-    gather(layout, log_prior, batch)
-    # Exponentials in one go: numpy's are vectorised, and several times faster.
-    np.exp(batch.share, out=batch.share)
-    if len(batch.optional):
-        np.exp(batch.optional, out=batch.optional)
-    return batch
-
-
-def new_batch(bags: np.ndarray, layout: Layout) -> Batch:
-    """Allocate a batch for the given bags."""
-    n_free = layout.n_free[bags]
-    n_labels = layout.n_required[bags]
-    n_optional = layout.n_allowed[bags] - n_labels
-    offsets = np.zeros((4, len(bags) + 1), np.int64)
-    counts = n_free, n_free * n_labels, n_free * n_optional, n_labels
-    np.add.accumulate(counts, axis=1, out=offsets[:, 1:])
-    n_rows, n_shares, n_parts, n_all_labels = offsets[:, -1]
-    return Batch(
-        bags=bags,
-        n_labels=n_labels,
-        row_offsets=offsets[0],
-        share_offsets=offsets[1],
-        optional_offsets=offsets[2],
-        label_offsets=offsets[3],
-        rows=np.empty(n_rows, np.int64),
-        top=np.empty(n_rows),
-        sums=np.empty(n_rows),
-        share=np.empty(n_shares),
-        slack=np.empty(n_rows),
-        optional=np.empty(n_parts),
-        posterior=np.empty(n_shares),
-        slack_posterior=np.empty(n_rows),
-        chained=np.empty(n_all_labels, np.bool_),
-        log_z=np.zeros((len(bags), 2)),
-        error_bound=np.zeros(len(bags)),
-        budget=np.empty(len(bags)),
-        excluded=np.empty(len(bags), np.bool_),
-        served=np.full(len(bags), UNDECIDED),
-    )
 
 
 @kernel
 def fall_back(layout, log_prior, batch, chosen, tried, tolerance):
-    """Give bags that the kernel `tried` could not certify to one that subtracts less.
+    """Pass bags that the kernel `tried` could not certify on to one that subtracts less.
 
-    What counts is the bound that `infer` will report: it has the rounding of the likelihood in
-    it, so that a kernel may keep the tolerance and the answer not. Such a bag changes kernels only
-    if that is a remedy. The chain kernel subtracts nothing and is the last resort; where it could
-    not hold a bag, the mixed kernel's answer stands if only the bag's length spoils the bound.
+    The bound that `infer` will report decides. It includes the rounding of the likelihood, so that
+    it may exceed the tolerance although the bound of the kernel does not; then the bag is passed
+    on only if that helps. The chain kernel subtracts nothing and is the last resort. The mixed
+    kernel keeps bags for which the chain kernel would have no smaller bound.
     """
     for m in chosen:
         kernels = batch.error_bound[m]
@@ -196,19 +232,17 @@ def fall_back(layout, log_prior, batch, chosen, tried, tolerance):
 def estimated_costs(
     layout: Layout, log_prior: np.ndarray, method: Method, tolerance: float
 ) -> np.ndarray:
-    """Estimate what each bag will take.
+    """Estimate the cost of each bag.
 
-    What "auto" makes of a bag of many labels depends on its priors. They are read once
-    more for that, which is little beside the inference.
+    For "auto", the cost of a bag of many labels depends on its priors. Reading them costs little
+    compared with the inference.
     """
     n_sets = np.left_shift(1, np.minimum(layout.n_required, MOST_LABELS))
     cost = layout.n_free * (n_sets + READING_COST * (1.0 + layout.n_allowed))
-    if method == "forward":
-        cost *= np.maximum(1, layout.n_free * layout.n_required)
-    elif method in ("chain", "fast"):
+    if method == "chain":
         cost *= np.maximum(1, layout.n_required)
     else:
-        (many,) = (layout.n_required > MANY_LABELS).nonzero()
+        (many,) = (layout.n_required > MOST_FEW).nonzero()
         if len(many):
             cost[many] = choose(
                 read_batch(many, layout, log_prior), UNDECIDED, UNDECIDED, tolerance
@@ -218,16 +252,10 @@ def estimated_costs(
 
 @kernel
 def choose(batch, method, tried, tolerance):
-    """Normalise the priors of a batch, and give every possible bag to a kernel.
+    """Normalise the priors of a batch, choose a kernel for every possible bag, and return costs.
 
-    To the one that `method` is the code of, unless that cannot hold the bag; when that
-    is UNDECIDED, to the cheapest kernel that may certify the bag, which DENSE cannot where it
-    was `tried`.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        What each bag of more than FEW_LABELS will take, where there was a choice.
+    `method` is the code of the kernel, which some bags may be too large for. If it is UNDECIDED,
+    the cheapest kernel is chosen that may certify the bag; the dense one cannot if it was `tried`.
     """
     normalise(batch)
     cost = np.zeros(batch.bags.shape[0])
@@ -241,8 +269,6 @@ def choose(batch, method, tried, tolerance):
         elif tried == DENSE:
             n_instances = batch.row_offsets[m + 1] - batch.row_offsets[m]
             batch.served[m], _, batch.budget[m] = stable_choice(n_instances, batch.n_labels[m])
-        elif batch.n_labels[m] <= FEW_LABELS:
-            batch.served[m] = DENSE
         else:
             batch.served[m], cost[m], batch.budget[m] = choice(
                 labels_part(batch.share, batch, m),
@@ -254,29 +280,18 @@ def choose(batch, method, tried, tolerance):
 
 @kernel
 def choice(share, slack, tolerance):
-    """Choose the cheapest kernel that may certify one bag.
-
-    Returns
-    -------
-    method : int
-    cost : float
-        What it will take.
-    budget : float
-        The multiplications that it may take.
-    """
+    """Choose the cheapest kernel that may certify one bag; return its code, cost and budget."""
     n_labels, n_instances = share.shape
     weights = np.empty(n_labels)
     missing_weights(share, slack, weights)
-    # z is at most the product of (1 - w({k})); where even that would not certify, no
-    # alternating sum will.
-    largest_z = 1.0
+    z = largest_z(weights)
     heaviest = 0.0
     for k in range(n_labels):
-        largest_z *= 1.0 - weights[k]
         heaviest = max(heaviest, weights[k])
-    if bound(n_instances, n_labels, n_labels, heaviest, 0.0, largest_z) > tolerance:
+    # If even this z would not certify the bag, no alternating sum will.
+    if bound(n_instances, n_labels, n_labels, heaviest, 0.0, z) > tolerance:
         return stable_choice(n_instances, n_labels)
-    n_sets = estimate_sets(weights, first_threshold(weights, tolerance))
+    n_sets = estimate_sets(weights, first_threshold(z, tolerance))
     work = n_sets * n_instances
     if work < MOST_WORK and ADAPTIVE_COST * n_sets < 2.0 ** min(n_labels, MOST_LABELS):
         return ADAPTIVE, ADAPTIVE_COST * work, min(MOST_WORK, GIVE_UP_AFTER * work)
@@ -288,19 +303,13 @@ def choice(share, slack, tolerance):
 
 @kernel
 def chain_cost(n_instances, n_labels):
-    """Estimate what the chain kernel takes."""
+    """Estimate the cost of the chain kernel."""
     return CHAIN_COST * n_labels * band_states(n_instances, n_labels)
 
 
 @kernel
 def stable_choice(n_instances, n_labels):
-    """Choose between the chain and the mixed kernel, which subtract nothing or little.
-
-    Returns
-    -------
-    method, cost, budget
-        As in `choice`.
-    """
+    """Choose between the chain and the mixed kernel, as `choice` does."""
     if n_labels > MOST_LABELS:
         return MIXED, MIXED_COST * MOST_WORK, MOST_WORK
     of_chain = chain_cost(n_instances, n_labels)
@@ -315,14 +324,14 @@ def run_dense(layout, log_prior, batch, chosen, tolerance):
     most_labels = 0
     for m in chosen:
         most_labels = max(most_labels, batch.n_labels[m])
-    room = np.empty(dense_room(most_labels))
+    scratch = np.empty(scratch_size(most_labels))
     for m in chosen:
         z, error_bound = dense(
             labels_part(batch.share, batch, m),
             part(batch.slack, batch.row_offsets, m),
             labels_part(batch.posterior, batch, m),
             part(batch.slack_posterior, batch.row_offsets, m),
-            room,
+            scratch,
         )
         batch.log_z[m, 0] = log_of(z)
         batch.error_bound[m] = error_bound
@@ -368,6 +377,4 @@ RUNNERS: dict[int, Kernel | Callable[..., None]] = {
     MIXED: run_mixed,
     DENSE: run_dense,
     CHAIN: run_chain,
-    FORWARD: run_forward,
-    FAST: run_fast,
 }

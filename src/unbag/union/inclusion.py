@@ -1,4 +1,4 @@
-"""Inclusion-exclusion, and what makes its answers certain.
+"""Inclusion-exclusion and its certificate.
 
 One bag with n instances and k required labels, rows normalised so that each
 instance's shares sum to one:
@@ -9,7 +9,7 @@ instance's shares sum to one:
 s_i(S)          slack[i] + sum of share[k, i] over k in S
 F(S)            product of s_i(S) over i: chance that nothing outside S and
                 the optional labels occurs; F(all) = 1
-w(T)            F(all without T), the same seen from the missing labels T
+w(T)            F(all without T): chance that no label of T occurs
 z               sum over S of (-1)^(k - |S|) F(S): chance that every
                 required label occurs
 =============== ===========================================================
@@ -17,14 +17,14 @@ z               sum over S of (-1)^(k - |S|) F(S): chance that every
 The chance that instance i has label k *and* every required label occurs is
 ``share[k, i] * sum of (-1)^(k-|S|) F(S) / s_i(S)`` over the S that contain k.
 
-`unbag.union.dense` sums over all S, `unbag.union.adaptive` over those that matter.
+`unbag.union.few` and `unbag.union.dense` sum over all S, `unbag.union.adaptive` over those that
+matter.
 
-**Certificate.** All F(S) are products and sums of positive numbers, hence
-known to a relative ``n (k + 7)`` half-roundings, and 70 more for those of the
-log-priors (a rounded log-prior of -70 is off by 70 of them, and an F(S) below
-exp(-70) does not count). F(all) is exact. Only their alternating sum cancels. As
-share[k, i] <= s_i(S) for k in S, the error of every posterior is at most that of
-the sum, over z: see `bound`.
+**Certificate.** All F(S) are products and sums of positive numbers. So their relative errors are at
+most ``n (k + 7)`` half-roundings, and 70 more from the log-priors: a rounded log-prior of -70 is
+off by 70 of them, and an F(S) below exp(-70) does not count. F(all) is exact. Only the alternating
+sum cancels. As share[k, i] <= s_i(S) for k in S, the error of every posterior is at most the error
+of the sum, divided by z: see `bound`.
 """
 
 import math
@@ -38,26 +38,7 @@ from .arithmetic import EPS
 
 @kernel
 def bound(n_instances, n_labels, n_additions, others, pruned, z):
-    """Bound the error of every posterior of a bag, and of z relative to itself.
-
-    Parameters
-    ----------
-    n_instances, n_labels : int
-        Size of the bag and number of its required labels.
-    n_additions : int
-        Roundings that one term of a sum goes through.
-    others : float
-        Sum of F(S) over all sets visited but the full one.
-    pruned : float
-        Upper bound on the sum of F(S) over the sets not visited.
-    z : float
-        Computed value of the alternating sum.
-
-    Returns
-    -------
-    float
-        Upper bound of the error; inf when it says nothing (one or more).
-    """
+    """Bound the error of every posterior of a bag, and of z relative to itself."""
     if not z > 0.0:
         return math.inf
     products = n_instances * (n_labels + 7.0) + 70.0
@@ -70,10 +51,10 @@ def bound(n_instances, n_labels, n_additions, others, pruned, z):
 
 @kernel
 def normalise_rows(posterior, slack_posterior, share, slack):
-    """Make the joint probabilities of each instance a distribution.
+    """Normalise the joint probabilities of each instance.
 
-    Rounding may leave a tiny negative number or, where the certificate fails,
-    nothing to normalise: then the prior stands in, finite but not certified.
+    Rounding may leave tiny negative numbers, which become zero. If the certificate fails, it may
+    leave only zeros: then the prior replaces them, which is finite but not certified.
     """
     n_labels, n_instances = posterior.shape
     total = np.empty(n_instances)

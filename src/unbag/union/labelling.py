@@ -1,125 +1,121 @@
-"""The most likely labelling of a whole bag.
+"""The most likely labelling of a bag, and the cheapest cover of its label set.
 
-The most probable classes of single instances need not cover the label set of the bag: two undecided
-instances may both get the same label. The labelling that is found here always covers it.
+A labelling covers the label set if every required label has an instance of its own. Giving label k
+to instance i, instead of the best label that i may have, loses ``loss[k, i] >= 0`` nats. The
+cheapest cover is a linear assignment, polynomial for any number of labels. It has three uses:
+
+- A label set is possible if there is a cover of finite loss.
+- It gives the most likely labelling of the whole bag. The most probable classes of single instances
+  need not cover the label set: two undecided instances may both get the same label.
+- The chain kernel scales its weights by the dual prices of the assignment, so that no weight that
+  matters underflows.
 """
 
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from unbag._compile import inlined, kernel
 
-from .assignment import cheapest_cover, is_possible
-from .layout import part
-from .noise import noisy_problem
-from .problem import GroupsLike, UnionProblem, checked_log_prior
-from .rates import Rates, checked_rates
 
+@kernel
+def cheapest_cover(loss, holder, label_price, instance_price):
+    """Find distinct instances that cover all labels at the least total loss.
 
-def most_likely_labels(
-    log_prior: ArrayLike,
-    offsets: ArrayLike,
-    y: ArrayLike,
-    *,
-    instance_labels: ArrayLike | None = None,
-    missed: ArrayLike | None = None,
-    false: ArrayLike | None = None,
-    groups: GroupsLike | None = None,
-) -> NDArray[np.int64]:
-    """Find the jointly most likely labelling of each bag that covers its label set.
-
-    If label sets may be wrong, the labelling that is most likely together with which instances were
-    missed and which classes were added by mistake.
-
-    Parameters
-    ----------
-    log_prior : array-like of shape (n_instances, n_classes)
-    offsets : array-like of int of shape (n_bags + 1,)
-    y : array-like of shape (n_bags, n_classes)
-    instance_labels : array-like of int of shape (n_instances,), optional
-    missed, false : float or array-like, optional
-    groups : list of lists of lists of int, or Groups, optional
-        As in `infer`.
-
-    Returns
-    -------
-    ndarray of int of shape (n_instances,)
-        The class (column) of each instance; -1 for all instances of an impossible bag.
-
-    Notes
-    -----
-    Every instance gets its own best class. Then as many as necessary are assigned to required
-    classes at the least loss, which is a linear assignment problem. Time per bag ``n_required**2 *
-    n_instances``: polynomial for any number of labels.
-
-    Examples
-    --------
-    Both instances look like class 0, but class 1 must occur, and costs less for instance 1.
-
-    >>> import numpy as np
-    >>> from unbag.union import most_likely_labels
-    >>> most_likely_labels(np.log([[0.9, 0.1], [0.6, 0.4]]), [0, 2], [[1, 1]])
-    array([0, 1])
+    Writes the instance of each label and the dual prices; returns whether there is such a cover.
+    By shortest augmenting paths (the Hungarian method in the form of Jonker and Volgenant), in time
+    ``n_labels**2 * n_instances``.
     """
-    problem = UnionProblem(offsets, y, instance_labels, groups)
-    log_prior = checked_log_prior(log_prior, problem.offsets, problem.layout.n_classes)
-    rates = checked_rates(missed, false, problem.y)
-    if rates is not None:
-        return most_likely_explanation(problem, log_prior, rates)
-    return label_problem(problem, log_prior)
+    n_labels, n_instances = loss.shape
+    if n_labels > n_instances:
+        return False
+    # The label that each instance covers; the last entry is the label that needs an instance.
+    covers = np.empty(n_instances + 1, np.int64)
+    for i in range(n_instances):
+        covers[i] = -1
+    price = np.zeros(n_instances + 1)
+    distance = np.empty(n_instances)
+    previous = np.empty(n_instances, np.int64)
+    reached = np.empty(n_instances + 1, np.bool_)
+    for label in range(n_labels):
+        label_price[label] = 0.0
+        covers[n_instances] = label
+        for i in range(n_instances):
+            distance[i] = math.inf
+            reached[i] = False
+        reached[n_instances] = False
+        current = n_instances
+        while covers[current] >= 0:
+            reached[current] = True
+            k = covers[current]
+            step = math.inf
+            nearest = -1
+            for i in range(n_instances):
+                if reached[i]:
+                    continue
+                reduced = loss[k, i] - label_price[k] - price[i]
+                if reduced < distance[i]:
+                    distance[i] = reduced
+                    previous[i] = current
+                if distance[i] < step:
+                    step = distance[i]
+                    nearest = i
+            if nearest < 0:
+                return False
+            for i in range(n_instances + 1):
+                if reached[i]:
+                    label_price[covers[i]] += step
+                    price[i] -= step
+                elif i < n_instances:
+                    distance[i] -= step
+            current = nearest
+        while current != n_instances:
+            covers[current] = covers[previous[current]]
+            current = previous[current]
+    for i in range(n_instances):
+        instance_price[i] = price[i]
+        if covers[i] >= 0:
+            holder[covers[i]] = i
+    return True
 
 
-def label_problem(problem: UnionProblem, log_prior: np.ndarray) -> NDArray[np.int64]:
-    """Find the most likely labelling of every bag of a problem whose label sets are right."""
-    labels = np.empty(problem.n_instances, np.int64)
-    label_bags(problem.layout, log_prior, labels)
-    if problem.grouped is not None:
-        problem.grouped.most_likely(log_prior, labels, label_bags)
-    return labels
-
-
-def most_likely_explanation(
-    problem: UnionProblem, log_prior: np.ndarray, rates: Rates
-) -> NDArray[np.int64]:
-    """Find the labelling that is most likely together with the errors in the label set.
-
-    A missed instance gets the class that is most likely to be missed there.
-    """
-    noisy = noisy_problem(problem, rates)
-    n_bags, n_classes = problem.y.shape
-    bag = np.repeat(np.arange(n_bags), np.diff(problem.offsets))
-    is_known = (noisy.shown != -1)[bag]
-    with np.errstate(divide="ignore"):
-        log_missed, log_noticed, log_false, log_true = (
-            np.broadcast_to(each, problem.y.shape)
-            for rate in rates
-            for each in (np.log(rate), np.log1p(-rate))
-        )
-    noticed = log_prior + np.where(is_known, log_noticed[bag], 0.0)
-    unnoticed = np.where(is_known, log_prior + log_missed[bag], -np.inf)
-    if problem.instance_labels is not None:
-        pinned = problem.instance_labels[:, None]
-        is_other = (pinned >= 0) & (np.arange(n_classes) != pinned)
-        noticed[is_other] = unnoticed[is_other] = -np.inf
-    wide = np.full((noisy.augmented.n_instances, n_classes + 1), -np.inf)
-    wide[noisy.rows, :-1] = noticed
-    wide[noisy.rows, -1] = unnoticed.max(axis=1, initial=-np.inf)
-    noisy.write_phantoms(wide, log_false, log_true)
-    found = label_problem(noisy.augmented, wide)[noisy.rows]
-    shows_nothing = found == n_classes
-    found[shows_nothing] = unnoticed[shows_nothing].argmax(axis=1)
-    return found
+@kernel
+def is_possible(log_prior, rows, required):
+    """Return whether every required label can have an instance of its own."""
+    n_instances = rows.shape[0]
+    n_labels = required.shape[0]
+    if n_labels > n_instances:
+        return False
+    # If each label has as many candidates as there are labels, one can be picked after the other.
+    settled = True
+    for k in range(n_labels):
+        candidates = 0
+        for i in range(n_instances):
+            if log_prior[rows[i], required[k]] > -math.inf:
+                candidates += 1
+                if candidates == n_labels:
+                    break
+        if candidates == 0:
+            return False
+        settled = settled and candidates == n_labels
+    if settled:
+        return True
+    loss = np.zeros((n_labels, n_instances))
+    for k in range(n_labels):
+        for i in range(n_instances):
+            if log_prior[rows[i], required[k]] == -math.inf:
+                loss[k, i] = math.inf
+    holder = np.empty(n_labels, np.int64)
+    return cheapest_cover(loss, holder, np.empty(n_labels), np.empty(n_instances))
 
 
 @kernel
 def label_bags(layout, log_prior, labels):
-    """Fill `labels` with the most likely labelling of every bag."""
+    """Write the most likely labelling of every bag into `labels`."""
     for b in range(layout.n_required.shape[0]):
         start = layout.offsets[b]
         stop = layout.offsets[b + 1]
-        columns = part(layout.columns, layout.column_offsets, b)
+        columns = layout.columns[layout.column_offsets[b] : layout.column_offsets[b + 1]]
         required = columns[: layout.n_required[b]]
         rows = np.empty(layout.n_free[b], np.int64)
         n_free = 0
@@ -134,25 +130,22 @@ def label_bags(layout, log_prior, labels):
                     if log_prior[row, columns[j]] > best:
                         labels[row] = columns[j]
             possible = possible and labels[row] >= 0 and log_prior[row, labels[row]] > -math.inf
-        if possible and not cover(log_prior, rows, required, labels):
-            possible = False
-        if not possible:
+        if not (possible and cover(log_prior, rows, required, labels)):
             for row in range(start, stop):
                 labels[row] = -1
 
 
 @inlined
 def cover(log_prior, rows, required, labels):
-    """Assign instances to the required labels at the least loss; False if that is impossible."""
-    if not is_possible(log_prior, rows, required):
-        return False
+    """Give every required label an instance at the least loss; return whether that is possible."""
     n_labels = required.shape[0]
     loss = np.empty((n_labels, rows.shape[0]))
     for k in range(n_labels):
         for i in range(rows.shape[0]):
             loss[k, i] = log_prior[rows[i], labels[rows[i]]] - log_prior[rows[i], required[k]]
     holder = np.empty(n_labels, np.int64)
-    cheapest_cover(loss, holder, np.empty(n_labels), np.empty(rows.shape[0]))
+    if not cheapest_cover(loss, holder, np.empty(n_labels), np.empty(rows.shape[0])):
+        return False
     for k in range(n_labels):
         labels[rows[holder[k]]] = required[k]
     return True

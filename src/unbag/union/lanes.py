@@ -1,19 +1,18 @@
-"""Numbers side by side: `LANES` doubles that one instruction of the machine adds or divides.
+"""Vectors of `LANES` doubles in numba kernels, which one instruction adds or divides.
 
-numba leaves it to LLVM to find loops worth vectorising, and short loops over the instances of
-a bag are none. Kernels that calculate in lanes say so themselves. Arithmetic is that of IEEE, lane
-by lane, on every machine.
+LLVM does not vectorise short loops over the instances of a bag by itself, so the kernels for few
+labels calculate in vectors. Each lane is rounded as IEEE demands, on every machine.
 
-============================= ======================================================
-``load_lanes(array, start)``  the lanes at ``array[start : start + LANES]``
-``store_lanes(array, ...)``   the way back
-``room_for_sets(labels)``     what to use as an array inside of a kernel
-``same_lanes(number)``        the same number in every lane
-``a + b``, ``a - b``, ...     lane by lane
-``above(a, limit, instead)``  `a` where it is above the limit, else `instead`
-============================= ======================================================
+=============================== ====================================================
+``load_lanes(array, start)``    the lanes at ``array[start : start + LANES]``
+``store_lanes(array, ...)``     the way back
+``scratch_for_sets(labels)``    memory to use like an array within a kernel
+``same_lanes(number)``          the same number in every lane
+``a + b``, ``a - b``, ...       lane by lane
+``above(a, limit, otherwise)``  lane by lane, `a` if it is above the limit
+=============================== ====================================================
 
-Arrays are flat and contiguous, and nobody checks that they are long enough.
+Arrays are flat and contiguous. Their bounds are not checked.
 """
 
 import operator
@@ -28,12 +27,12 @@ from unbag._compile import intrinsic
 
 LANES = 4
 VECTOR: Any = ir.VectorType(ir.DoubleType(), LANES)
-# What numba promises of the place of a double in an array, in bytes.
+# Alignment in bytes that numba guarantees for the doubles of an array.
 ALIGNMENT = 8
 
 
 class LanesType(types.Type):
-    """What numba knows of lanes: nothing but how they are stored."""
+    """The type of lanes in numba."""
 
     def __init__(self) -> None:
         super().__init__(name=f"Lanes({LANES})")
@@ -44,14 +43,14 @@ LANES_TYPE = LanesType()
 
 @register_model(LanesType)
 class LanesModel(models.PrimitiveModel):
-    """Lanes are one vector of LLVM's."""
+    """Stores lanes as one vector of LLVM."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, VECTOR)
 
 
 def _pointer(context, builder, array_type, array, start):
-    """Point at the vector that starts at an entry of an array, or of room."""
+    """Point at the vector that starts at an entry of an array, or of scratch memory."""
     if isinstance(array_type, types.CPointer):
         return builder.bitcast(builder.gep(array, [start]), VECTOR.as_pointer())
     structure = context.make_array(array_type)(context, builder, array)
@@ -67,22 +66,22 @@ def _entry(context, builder, array_type, structure, place):
 
 
 @intrinsic
-def room_for_sets(typingctx, labels):
-    """Make room for two lanes for each set of labels, as many as the tuple `labels` is long.
+def scratch_for_sets(typingctx, labels):
+    """Allocate two vectors of lanes for each subset of ``len(labels)`` labels.
 
-    It lies on the stack, where no array can, so that LLVM may keep it in registers.
+    They lie on the stack, where arrays cannot, so that LLVM may keep them in registers.
     """
 
     def codegen(context, builder, signature, arguments):
-        room = alloca_once(builder, VECTOR, size=2 << len(labels))
-        return builder.bitcast(room, ir.DoubleType().as_pointer())
+        scratch = alloca_once(builder, VECTOR, size=2 << len(labels))
+        return builder.bitcast(scratch, ir.DoubleType().as_pointer())
 
     return types.CPointer(types.float64)(labels), codegen
 
 
 @intrinsic
 def load_lanes(typingctx, array, start):
-    """Take `LANES` entries of an array of float64, from `start` on."""
+    """Load `LANES` entries of an array of float64, the first at `start`."""
 
     def codegen(context, builder, signature, arguments):
         pointer = _pointer(context, builder, signature.args[0], *arguments)
@@ -93,7 +92,7 @@ def load_lanes(typingctx, array, start):
 
 @intrinsic
 def store_lanes(typingctx, array, start, lanes):
-    """Write lanes into an array of float64, from `start` on."""
+    """Store lanes in an array of float64, the first at `start`."""
 
     def codegen(context, builder, signature, arguments):
         array, start, lanes = arguments
@@ -106,7 +105,7 @@ def store_lanes(typingctx, array, start, lanes):
 
 @intrinsic
 def same_lanes(typingctx, number):
-    """Put one number into every lane."""
+    """Put the same number into every lane."""
 
     def codegen(context, builder, signature, arguments):
         vector = ir.Constant(VECTOR, ir.Undefined)
@@ -134,7 +133,7 @@ def product_of_lanes(typingctx, lanes):
 
 @intrinsic
 def gather_lanes(typingctx, array, start, step, last):
-    """Take `LANES` entries of an array of float64 at equal distances, but none behind `last`."""
+    """Load `LANES` entries of an array of float64, `step` apart; repeat the one at `last`."""
 
     def codegen(context, builder, signature, arguments):
         array, start, step, last = arguments
@@ -153,18 +152,18 @@ def gather_lanes(typingctx, array, start, step, last):
 
 
 @intrinsic
-def above(typingctx, lanes, limit, instead):
-    """Replace what is not above the limit, or no number, lane by lane."""
+def above(typingctx, lanes, limit, otherwise):
+    """Return ``lanes if lanes > limit else otherwise``, lane by lane; NaN is replaced as well."""
 
     def codegen(context, builder, signature, arguments):
-        lanes, limit, instead = arguments
-        return builder.select(builder.fcmp_ordered(">", lanes, limit), lanes, instead)
+        lanes, limit, otherwise = arguments
+        return builder.select(builder.fcmp_ordered(">", lanes, limit), lanes, otherwise)
 
     return LANES_TYPE(LANES_TYPE, LANES_TYPE, LANES_TYPE), codegen
 
 
-def _calculates(function, instruction):
-    """Give an operator of Python's its meaning for lanes."""
+def _define_operator(function, instruction):
+    """Compile an operator of Python to an instruction for lanes."""
 
     @type_callable(function)
     def typed(context):
@@ -186,4 +185,4 @@ for _function, _instruction in (
     (operator.imul, "fmul"),
     (operator.truediv, "fdiv"),
 ):
-    _calculates(_function, _instruction)
+    _define_operator(_function, _instruction)

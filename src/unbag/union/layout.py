@@ -1,21 +1,18 @@
-"""The memory layout of label sets and priors for the kernels.
+"""Label sets, priors and answers in memory.
 
-A `Layout` packs the label sets of many bags: each bag keeps only the columns that it allows,
-required ones first, so that a thousand classes do not mean a thousand columns of zeros.
+A `Layout` packs the label sets of many bags: each bag has only the classes that it allows, required
+ones first. With a thousand classes, a bag of three labels has three columns, not a thousand.
 
-A `Batch` is some bags on their way through the kernels. `read_batch` of `unbag.union.dispatch`
-turns priors and label sets into what the kernels need, they answer, `write_answers` turns that
-into likelihoods and posteriors. In between, each bag is a `share` and a `slack` of its own, in
-arrays that all bags of the batch have in common.
-
-What all kernels need is done here: pinned instances are removed (they need no inference, and their
-labels need no other instance), rows are normalised over the labels that the bag allows, and
-impossible label sets are detected. After the kernels, each optional label gets its share of the
-posterior of all optional labels.
+A `Batch` has the priors of bags of many labels, as their kernels need them: each bag is a `share`
+and a `slack` of its own, in arrays that all bags of the batch share. `read_batch` and `normalise`
+remove pinned instances (they need no inference, and their labels need no other instance), detect
+impossible label sets, and normalise rows over the labels that the bag allows. `write_answers` turns
+the answers of kernels into likelihoods and packed posteriors, and divides the posterior of all
+optional labels together among them.
 """
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,46 +20,33 @@ from numpy.typing import NDArray
 from unbag._compile import inlined, kernel
 
 from .arithmetic import EPS, TINY, add_exactly
-from .assignment import is_possible
+from .labelling import is_possible
 
-# What `Batch.served` says of a bag that no kernel has served: the methods' codes are
-# from zero on, and "none" comes behind them.
-UNDECIDED = -1
-INTRACTABLE = -2
-IMPOSSIBLE = 6
+Method: TypeAlias = Literal["auto", "adaptive", "mixed", "dense", "chain"]
+METHODS: tuple[Method, ...] = ("adaptive", "mixed", "dense", "chain")
+# Codes in `served`: the method that answered a bag, in the order of `METHODS`, or why none did.
+ADAPTIVE, MIXED, DENSE, CHAIN, IMPOSSIBLE = range(len(METHODS) + 1)
+UNDECIDED, INTRACTABLE = -1, -2
 
 
 class Layout(NamedTuple):
-    """Which classes the instances of each bag may and must have.
-
-    Attributes
-    ----------
-    offsets : ndarray of int64 of shape (n_bags + 1,)
-        Bag b has the instances ``offsets[b]:offsets[b + 1]``.
-    column_offsets : ndarray of int64 of shape (n_bags + 1,)
-        Bag b allows the classes ``columns[column_offsets[b]:column_offsets[b + 1]]``.
-    columns : ndarray of int64
-        Allowed classes, for each bag the required ones first. A class that a pinned
-        instance shows is not required any more. Classes of groups come behind them, those that
-        serve the same groups together.
-    n_allowed, n_required, n_free : ndarrays of int64 of shape (n_bags,)
-        Number of allowed classes, of required ones, and of instances that are not
-        pinned.
-    value_offsets : ndarray of int64 of shape (n_bags + 1,)
-        Where each bag's (n_instances, n_allowed) packed values lie.
-    pinned : ndarray of int64 of shape (n_instances,) or (0,)
-        Class of the instances whose label is known, -1 for all others; empty when
-        none is known.
-    """
+    """The packed label sets of bags, all arrays of int64."""
 
     n_classes: int
+    #: Bag b has the instances ``offsets[b]:offsets[b + 1]``.
     offsets: np.ndarray
+    #: Bag b allows the classes ``columns[column_offsets[b]:column_offsets[b + 1]]``.
     column_offsets: np.ndarray
+    #: Allowed classes of each bag, the required ones first. A class that a pinned instance has is
+    #: not required any more. The classes of a bag that serve the same groups lie together.
     columns: np.ndarray
+    #: For each bag: numbers of allowed classes, of required ones, and of instances without a pin.
     n_allowed: np.ndarray
     n_required: np.ndarray
     n_free: np.ndarray
+    #: Where the packed values of each bag start, which have the shape (n_instances, n_allowed).
     value_offsets: np.ndarray
+    #: Class of the instances whose label is known, -1 for all others; empty if no label is known.
     pinned: np.ndarray
 
     @property
@@ -82,6 +66,32 @@ class Layout(NamedTuple):
     def required(self, b: int) -> NDArray[np.int64]:
         """Return the columns of the classes that bag `b` requires of its free instances."""
         return self.allowed(b)[: self.n_required[b]]
+
+
+class PackedInference(NamedTuple):
+    """The answers for all bags of a layout, with posteriors of the classes that bags allow."""
+
+    log_likelihood: np.ndarray
+    #: Packed posteriors; see `Layout.value_offsets`.
+    values: np.ndarray
+    error_bound: np.ndarray
+    #: Code of the kernel that answered each bag, or IMPOSSIBLE or INTRACTABLE.
+    served: np.ndarray
+
+    @property
+    def intractable(self) -> NDArray[np.intp]:
+        """Positions of the bags that no kernel could answer."""
+        return (self.served == INTRACTABLE).nonzero()[0]
+
+
+def new_answer(layout: Layout) -> PackedInference:
+    """Allocate the answers for all bags of a layout."""
+    return PackedInference(
+        log_likelihood=np.empty(layout.n_bags),
+        values=np.empty(layout.value_offsets[-1]),
+        error_bound=np.empty(layout.n_bags),
+        served=np.empty(layout.n_bags, np.int64),
+    )
 
 
 @kernel
@@ -111,11 +121,11 @@ def pack(offsets, y, pinned):
         if pinned.shape[0] > 0:
             for i in range(offsets[b], offsets[b + 1]):
                 if pinned[i] >= 0:
-                    # Shown by this instance, and so not required of others.
+                    # This instance has the class, so that others need not have it.
                     kinds[pinned[i]] = -1
                     n_free[b] -= 1
-        # Each class is written, and written over by the next unless it counts: label sets are too
-        # irregular for the machine to guess a branch.
+        # Each class is written, and overwritten by the next unless it counts: branches would be
+        # mispredicted, as label sets are irregular.
         position = column_offsets[b]
         for c in range(n_classes):
             columns[position] = c
@@ -156,103 +166,93 @@ def subtract_packed(layout, bags, values, by_class):
 
 @kernel
 def write_log_priors(layout, bags, logits, log_total, log_prior):
-    """Write the log-priors of some bags, instance by instance, from logits class by class."""
+    """Write the log-priors of the classes that bags allow, from logits class by class."""
     for b in bags:
-        for row in range(layout.offsets[b], layout.offsets[b + 1]):
-            for c in range(logits.shape[0]):
+        for j in range(layout.column_offsets[b], layout.column_offsets[b + 1]):
+            c = layout.columns[j]
+            for row in range(layout.offsets[b], layout.offsets[b + 1]):
                 log_prior[row, c] = logits[c, row] - log_total[row]
 
 
-@kernel
-def expected_log_prior(layout, values, logits, log_total):
-    """Weigh the log-priors of each bag, class by class, by packed posteriors, and sum them up.
-
-    Where the posterior is zero nothing is added, even if the logarithm is infinite.
-    """
-    sums = np.zeros(layout.n_required.shape[0])
-    for b in range(layout.n_required.shape[0]):
-        first = layout.column_offsets[b]
-        n_allowed = layout.column_offsets[b + 1] - first
-        value = layout.value_offsets[b]
-        for row in range(layout.offsets[b], layout.offsets[b + 1]):
-            for j in range(n_allowed):
-                if values[value + j] != 0.0:
-                    log_prior = logits[layout.columns[first + j], row] - log_total[row]
-                    sums[b] += values[value + j] * log_prior
-            value += n_allowed
-    return sums
-
-
 class Batch(NamedTuple):
-    """Bags prepared for the kernels, and the kernels' answers.
+    """Bags of k required labels and n free instances each, and the answers of the kernels."""
 
-    With m bags in the batch, k required labels in a bag, and n instances in it that
-    are not pinned:
-
-    Attributes
-    ----------
-    bags : ndarray of int of shape (m,)
-        Which bags.
-    n_labels : ndarray of int of shape (m,)
-        Number of required labels of each.
-    row_offsets : ndarray of int of shape (m + 1,)
-        Where the instances of each bag lie in the arrays below.
-    share_offsets, optional_offsets : ndarrays of int of shape (m + 1,)
-        Where the (k, n) shares of each bag lie in `share` and `posterior`, and the
-        (n, n_optional) parts in `optional`.
-    label_offsets : ndarray of int of shape (m + 1,)
-        Where the labels of each bag lie in `chained`.
-    rows : ndarray of int
-        Row of each instance in the priors.
-    top, sums : ndarrays
-        Largest log-prior of each instance, and the sum of all its priors divided by
-        the exponential of that.
-    share, slack : ndarrays
-        Priors as `unbag.union.inclusion` describes them, bag after bag.
-    optional : ndarray
-        Each optional label's prior, divided by the exponential of `top`.
-    posterior, slack_posterior : ndarrays
-        The kernels' answer, in the places of `share` and `slack`.
-    chained : ndarray of bool
-        Which required labels `unbag.union.mixed` has chained.
-    log_z : ndarray of shape (m, 2)
-        Log-likelihood, as a sum of two, relative to the product of ``exp(top) * sums``: the
-        chance of the label set given that no forbidden label occurs.
-    error_bound : ndarray of shape (m,)
-        Of the posterior, and of the likelihood relative to itself.
-    budget : ndarray of shape (m,)
-        Multiplications after which the kernels that cannot tell beforehand give up.
-    excluded : ndarray of bool of shape (m,)
-        Whether an allowed class is excluded for an instance.
-    served : ndarray of int of shape (m,)
-        Kernel that answered, UNDECIDED, INTRACTABLE or IMPOSSIBLE.
-    """
-
+    #: Positions of the bags, and their numbers of required labels.
     bags: np.ndarray
     n_labels: np.ndarray
+    #: Where the instances of each bag start; its (k, n) numbers in `share` and `posterior`; and its
+    #: (n, n_optional) numbers in `optional`.
     row_offsets: np.ndarray
     share_offsets: np.ndarray
     optional_offsets: np.ndarray
-    label_offsets: np.ndarray
+    #: For each instance: its row in the priors, its largest log-prior, and the sum of its priors
+    #: divided by ``exp(top)``.
     rows: np.ndarray
     top: np.ndarray
     sums: np.ndarray
+    #: Priors as `unbag.union.inclusion` describes them, bag after bag.
     share: np.ndarray
     slack: np.ndarray
+    #: Prior of each optional label, divided by ``exp(top)``.
     optional: np.ndarray
+    #: The answers of the kernels, in the places of `share` and `slack`.
     posterior: np.ndarray
     slack_posterior: np.ndarray
-    chained: np.ndarray
+    #: Log-likelihood as a sum of two, relative to the product of ``exp(top) * sums``: the chance of
+    #: the label set given that no forbidden label occurs.
     log_z: np.ndarray
+    #: Bound of the errors of the posterior, and of the likelihood relative to itself.
     error_bound: np.ndarray
+    #: Multiplications after which kernels give up whose work is not known beforehand.
     budget: np.ndarray
-    excluded: np.ndarray
+    #: Code of the kernel, UNDECIDED, INTRACTABLE or IMPOSSIBLE.
     served: np.ndarray
+
+
+def read_batch(bags: np.ndarray, layout: Layout, log_prior: np.ndarray) -> Batch:
+    """Read the priors of the given bags, and mark the impossible ones."""
+    batch = new_batch(bags, layout)
+    gather(layout, log_prior, batch)
+    # Exponentials in one go: numpy's are vectorised, and several times faster.
+    np.exp(batch.share, out=batch.share)
+    if len(batch.optional):
+        np.exp(batch.optional, out=batch.optional)
+    return batch
+
+
+def new_batch(bags: np.ndarray, layout: Layout) -> Batch:
+    """Allocate a batch for the given bags."""
+    n_free = layout.n_free[bags]
+    n_labels = layout.n_required[bags]
+    n_optional = layout.n_allowed[bags] - n_labels
+    offsets = np.zeros((3, len(bags) + 1), np.int64)
+    counts = n_free, n_free * n_labels, n_free * n_optional
+    np.add.accumulate(counts, axis=1, out=offsets[:, 1:])
+    n_rows, n_shares, n_parts = offsets[:, -1]
+    return Batch(
+        bags=bags,
+        n_labels=n_labels,
+        row_offsets=offsets[0],
+        share_offsets=offsets[1],
+        optional_offsets=offsets[2],
+        rows=np.empty(n_rows, np.int64),
+        top=np.empty(n_rows),
+        sums=np.empty(n_rows),
+        share=np.empty(n_shares),
+        slack=np.empty(n_rows),
+        optional=np.empty(n_parts),
+        posterior=np.empty(n_shares),
+        slack_posterior=np.empty(n_rows),
+        log_z=np.zeros((len(bags), 2)),
+        error_bound=np.zeros(len(bags)),
+        budget=np.empty(len(bags)),
+        served=np.full(len(bags), UNDECIDED),
+    )
 
 
 @inlined
 def part(flat, offsets, m):
-    """View the entries of bag m in an array that all bags have in common."""
+    """View the entries of bag m in an array that all bags share."""
     return flat[offsets[m] : offsets[m + 1]]
 
 
@@ -265,9 +265,9 @@ def labels_part(flat, batch, m):
 
 @kernel
 def gather(layout, log_prior, batch):
-    """Collect the log-priors of the labels that each bag allows, relative to the largest.
+    """Write the log-priors of the labels that each bag allows, relative to the largest.
 
-    Impossible bags are marked, and left with zeros.
+    Marks impossible bags.
     """
     for m in range(batch.bags.shape[0]):
         b = batch.bags[m]
@@ -303,7 +303,6 @@ def gather(layout, log_prior, batch):
             for j in range(first + batch.n_labels[m], behind):
                 batch.optional[optional] = difference(log_prior[row, layout.columns[j]], top)
                 optional += 1
-        batch.excluded[m] = some_excluded
         if possible and some_excluded:
             rows = part(batch.rows, batch.row_offsets, m)
             possible = is_possible(
@@ -315,20 +314,20 @@ def gather(layout, log_prior, batch):
 
 @kernel
 def difference(a, b):
-    """Subtract; -inf where the exponential of the difference would underflow."""
+    """Return ``a - b``, or -inf if its exponential would underflow."""
     return a - b if a - b > -700.0 else -math.inf
 
 
 @inlined
 def normalise(batch):
-    """Turn priors relative to the largest into shares, which with the slack sum to one."""
+    """Turn priors relative to the largest into shares, which sum to one together with the slack."""
     for m in range(batch.bags.shape[0]):
         n_instances = batch.row_offsets[m + 1] - batch.row_offsets[m]
         n_labels = batch.n_labels[m]
         optional = batch.optional_offsets[m]
         n_optional = (batch.optional_offsets[m + 1] - optional) // max(n_instances, 1)
         for i in range(n_instances):
-            # Compensated, so that its rounding does not grow with the number of classes.
+            # A compensated sum, whose rounding does not grow with the number of classes.
             slack = 0.0
             correction = 0.0
             for j in range(optional, optional + n_optional):
@@ -349,7 +348,7 @@ def normalise(batch):
 
 @kernel
 def write_answers(layout, log_prior, batch, values, log_likelihood, error_bound):
-    """Turn the kernels' answers into likelihoods and packed posteriors."""
+    """Turn the answers of the kernels into likelihoods and packed posteriors."""
     for m in range(batch.bags.shape[0]):
         b = batch.bags[m]
         if batch.served[m] == IMPOSSIBLE or batch.served[m] == INTRACTABLE:
@@ -390,7 +389,7 @@ def write_answers(layout, log_prior, batch, values, log_likelihood, error_bound)
 
 @inlined
 def bag_log_likelihood(layout, log_prior, batch, m):
-    """Compute the log-likelihood of bag m from what its kernel has answered."""
+    """Compute the log-likelihood of bag m from the answer of its kernel."""
     b = batch.bags[m]
     total, correction = batch.log_z[m, 0], batch.log_z[m, 1]
     if layout.pinned.shape[0] > 0:
@@ -411,15 +410,15 @@ def bag_log_likelihood(layout, log_prior, batch, m):
 
 @kernel
 def likelihood_rounding(n_instances, n_labels):
-    """Bound the rounding of a bag's log-likelihood outside its kernel.
+    """Bound the rounding of a log-likelihood outside the kernel of the bag.
 
-    The instances' own sums cancel from the posterior, but not from the likelihood.
+    The normalisers of the rows cancel in the posterior, but not in the likelihood.
     """
     return n_instances * (0.5 * n_labels + 5.0) * EPS
 
 
 @kernel
 def final_bound(n_instances, n_labels, kernels, log_likelihood):
-    """Bound the errors of a bag's posterior and likelihood, given its kernel's own bound."""
+    """Bound the errors of posterior and likelihood of a bag, given the bound of its kernel."""
     own = kernels + likelihood_rounding(n_instances, n_labels)
     return max(kernels, own / max(1.0, abs(log_likelihood)) + EPS)

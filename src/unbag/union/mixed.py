@@ -1,34 +1,35 @@
-"""Between chain and adaptive: states for the unlikely labels, missing sets of the others.
+"""A chain over the unlikely labels of a bag, and inclusion-exclusion over the others.
 
 One label that the model finds unlikely makes every alternating sum cancel, and a chain over all
-labels takes ``2**n_labels`` states. So the required labels are split: those that would cancel
-are *chained*, a bit each of a union state; the others are summed over by inclusion and
-exclusion, set by set of missing labels T:
+labels takes ``2**n_labels`` states. So the required labels are split: those that would make sums
+cancel are *chained*, each a bit of a union state. Inclusion-exclusion sums over sets T of missing
+labels among the others:
 
 =============== ===============================================================
-g(T)            chance that every chained label occurs and none of T; one pass
-                of the chain over the chained labels, all others counted as
-                slack: sums of positive numbers
+g(T)            chance that every chained label occurs and no label of T; one
+                pass of the chain over the chained labels, in which the other
+                labels count as slack: sums of positive numbers
 z               sum over T of (-1)^|T| g(T)
 =============== ===============================================================
 
-None chained is `unbag.union.adaptive`, all of them is `unbag.union.chain`.
+With no chained labels this is `unbag.union.adaptive`, with all labels chained
+`unbag.union.chain`.
 
-**What may be left out.** The signed sum over T and all that a walk would add to it further down
-is itself a chance: that no label of T occurs, and every chained one and every one still to come.
-So it lies between 0 and g(T), and so does its part in which an instance has a given label.
-Turning back at T, T not counted, leaves out at most g(T), whatever lies below; g(T) need not even
-be computed: given which instances are the first to have the chained labels, the others are
-independent, and what they may not be only makes label k likelier. So
+**Sets to leave out.** The signed sum over T and over all sets that a walk would visit below T is
+itself a chance: that no label of T occurs, but every chained label and every label that the walk
+has yet to come to. So it lies between 0 and g(T); the same is true of its part in which an instance
+has a given label. Turning back at T, before T is counted, leaves out at most g(T), whatever lies
+below. Not even g(T) is needed: given which instances are the first to have the chained labels, the
+others are independent, and excluding labels for them only makes label k more likely. So
 
     g(T + k) <= g(T) * rho_k,   rho_k = product of (1 - share[k, i])
 
-over all instances but the u with the largest shares, u being the number of chained labels.
+over all instances except the u with the largest shares, where u is the number of chained labels.
 
-**Which labels are chained.** Those whose own missing weight w({k}) says so, at first. But a
-confident label whose only good instance an unlikely label needs looks safe by itself. So then
-those whose missing weight *given* the chained labels, g({k}) / g(none), does; and then those that
-are in most sets of a walk that takes longer than it should.
+**The choice of chained labels.** At first, those with a large missing weight w({k}) of their own.
+But a confident label may have only one good instance, which an unlikely label needs. So next, those
+with a large missing weight *given* the chained labels, g({k}) / g(none). Last, those that are in
+most sets of a walk that takes longer than estimated.
 """
 
 import math
@@ -38,45 +39,38 @@ import numpy as np
 
 from unbag._compile import kernel
 
-from .adaptive import MOST_WORK, estimate_sets, missing_weights
+from .adaptive import MOST_WORK, estimate_sets, first_threshold, missing_weights
 from .arithmetic import add_exactly, log_of
 from .inclusion import normalise_rows
 from .layout import INTRACTABLE, Batch, Layout, labels_part, part
 from .missing_sets import (
+    MOST_FLOATS,
     SIDE_BY_SIDE,
+    Passes,
     Sums,
     alternating_bound,
+    bound_children,
     collect,
     most_missing_weights,
+    pass_rounding,
+    pass_work,
+    prepare,
     walk,
 )
-from .passes import MOST_FLOATS, Passes, bound_children, pass_rounding, pass_work, prepare
 
-# Chained labels at most; a pass then has as many states as the bits of 16 say.
+# The most chained labels: a pass then has 2**16 states.
 MOST_CHAINED = 16
-# A walk that takes so many times longer than estimated has the wrong labels chained.
+# If a walk takes longer than this multiple of the estimate, other labels should be chained.
 GIVE_UP_AFTER = 8.0
-# More labels are chained only where that is estimated to save so much.
+# More labels are chained only if that is estimated to reduce the work to this share of it.
 WORTH_A_RESTART = 0.7
 
 
 @kernel
 def labels_to_chain(weights, n_chained, n_instances, tolerance):
-    """Choose how many labels to chain, the heaviest of them, so that the work is least.
+    """Choose how many more labels to chain, the heaviest first, so that the work is least.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_labels,)
-        Missing weights of the labels that are not chained, heaviest first.
-    n_chained : int
-        Number of those that are.
-
-    Returns
-    -------
-    n_more : int
-        How many of the heaviest to chain.
-    work : float
-        Estimate of what it takes; inf where no number of labels will do.
+    Returns this number and the estimated work.
     """
     n_labels = weights.shape[0]
     chosen, least, unchanged = 0, math.inf, math.inf
@@ -92,7 +86,7 @@ def labels_to_chain(weights, n_chained, n_instances, tolerance):
             z *= max(1.0 - weights[k], 0.0)
             total *= 1.0 + weights[k]
         rounding = pass_rounding(n_instances, n_labels + n_chained, n_states_log)
-        # Where passes alone err by more, more labels in the chain are no remedy.
+        # If passes alone err by more, more labels in the chain do not help.
         attainable = max(0.5 * tolerance, 2.0 * rounding)
         if n_more < n_labels and alternating_bound(rounding, 0, total, 0.0, z) > attainable:
             continue
@@ -109,43 +103,28 @@ def labels_to_chain(weights, n_chained, n_instances, tolerance):
 
 @kernel
 def most_chained(n_instances):
-    """Count the labels whose states fit into memory."""
+    """Count the labels that can be chained in the memory for alpha."""
     n_labels = 0
     while n_labels < MOST_CHAINED and (n_instances + 1) << (n_labels + 1) <= MOST_FLOATS:
         n_labels += 1
     return n_labels
 
 
-@kernel
-def first_threshold(z, tolerance):
-    """Guess how light a set must be to be left out, where z is about so much."""
-    return tolerance * z / 64.0
-
-
 class Split(NamedTuple):
-    """A bag with some labels chained, ready for a walk over the missing sets of the others.
+    """A bag with some labels chained, ready for a walk over the missing sets of the others."""
 
-    Attributes
-    ----------
-    chosen, order : ndarrays of int
-        The chained labels; the others, those first that are most likely missing.
-    share, by_instance : ndarrays of shapes (n_free, n_instances) and (n_instances, n_free)
-        Of the others.
-    weights : ndarray of shape (n_free,)
-        Their missing weights given the chained ones, rounded up.
-    whole : float
-        g(none), scaled as the passes are.
-    log_scale : tuple of float
-        A sum of two: what to add to the logarithm of a g.
-    """
-
+    #: The chained labels; the others, the most likely missing first.
     chosen: np.ndarray
     order: np.ndarray
+    #: Shares of the others, of shape (n_free, n_instances) and transposed.
     share: np.ndarray
     by_instance: np.ndarray
+    #: Their missing weights given the chained ones, at most one.
     weights: np.ndarray
     passes: Passes
+    #: g(none), scaled as the passes are.
     whole: float
+    #: Logarithm of the factor that the passes lack, as a sum of two.
     log_scale: tuple[float, float]
 
 
@@ -159,7 +138,7 @@ def split(
     slack: np.ndarray,
     chained: np.ndarray,
 ) -> Split:
-    """Prepare the passes for a choice of chained labels, and weigh all others given these.
+    """Prepare the passes for the chained labels, and the missing weights of the others.
 
     Parameters are those of `mixed`.
     """
@@ -187,40 +166,24 @@ def split(
     )
 
 
-class Walked(NamedTuple):
-    """What came of a walk over the missing sets of a split bag.
-
-    Attributes
-    ----------
-    z : float
-        Relative to g(none).
-    error_bound : float
-        Inf after giving up.
-    offender : int
-        Which label would best be chained too, as a place in the order of the walk; -1 where that
-        would not help, as nothing cancels.
-    """
+class WalkResult(NamedTuple):
+    """The result of a walk over the missing sets of a split bag."""
 
     sums: Sums
+    #: Relative to g(none).
     z: float
+    #: Infinite if the walk gave up.
     error_bound: float
+    #: The label to chain next, as a place in the order of the walk; -1 if that would not help,
+    #: because nothing cancels.
     offender: int
     work: float
 
 
 def walk_until_certain(
     bag: Split, slack: np.ndarray, n_labels: int, tolerance: float, most: float
-) -> Walked:
-    """Walk, leaving out less and less, until the error bound is reached or cannot be.
-
-    Parameters
-    ----------
-    slack : ndarray of shape (n_instances,)
-    n_labels : int
-        Of the whole bag.
-    tolerance, most
-        As in `mixed`.
-    """
+) -> WalkResult:
+    """Walk, leaving out less each time, until the tolerance is reached or out of reach."""
     n_free, n_instances = bag.share.shape
     n_chained = len(bag.chosen)
     sums = Sums(
@@ -243,19 +206,19 @@ def walk_until_certain(
         n_additions = visited + n_free
         error_bound = alternating_bound(rounding, n_additions, total, pruned, z)
         own = alternating_bound(rounding, n_additions, total, 0.0, z)
-        # Rounding alone is too much, and not because z is still far off.
+        # The rounding alone is too large, although z is known well enough.
         hopeless = own > tolerance and z > pruned
         if error_bound <= tolerance or hopeless or pruned == 0.0 or pruned == math.inf:
             break
-        # z was smaller than guessed, or the sets left out were many.
+        # z was smaller than guessed, or many sets were left out.
         threshold *= max(1e-4, min(0.1, 0.3 * (tolerance - own) * z / pruned)) if z > 0 else 1e-4
-    # What is in most sets of a walk without end, or what cancels most.
+    # The label in most visited sets, if the walk gave up; otherwise the one that cancels most.
     offender = 0
     if pruned == math.inf:
         offender = int(tally.argmax()) if n_free else -1
     elif total < 2.0 * z:
         offender = -1
-    return Walked(sums, z, error_bound, offender, work)
+    return WalkResult(sums, z, error_bound, offender, work)
 
 
 def mixed(
@@ -271,33 +234,10 @@ def mixed(
     worthwhile: float,
     posterior: np.ndarray,
     slack_posterior: np.ndarray,
-    chained: np.ndarray,
 ) -> tuple[float, float, float, bool]:
     """Infer by a chain over some labels, and a walk over missing sets of the others.
 
-    Parameters
-    ----------
-    log_prior, rows, required, top, sums, slack, posterior, slack_posterior
-        As in `unbag.union.chain.chain`.
-    share : ndarray of shape (n_labels, n_instances)
-        As in `unbag.union.dense.dense`.
-    tolerance : float
-        Error bound to reach.
-    most : float
-        Give up after so much work, counted in multiplications.
-    worthwhile : float
-        Do not even begin if more than that is estimated; inf to try whatever the estimate.
-    chained : ndarray of bool of shape (n_labels,)
-        Filled with the labels that were chained in the end.
-
-    Returns
-    -------
-    total, correction : float
-        Their sum is the logarithm of z, the chance that every required label occurs,
-        given that no forbidden one does.
-    error_bound : float
-        Largest possible error of a posterior, and of z relative to itself; inf after giving up.
-    gave_up : bool
+    Returns the log-likelihood as a sum of two, its error bound, and whether the kernel gave up.
     """
     n_labels, n_instances = share.shape
     if n_instances == 0:
@@ -308,7 +248,7 @@ def mixed(
     n_more, work = labels_to_chain(weights[order], 0, n_instances, tolerance)
     if work > worthwhile:
         return 0.0, 0.0, math.inf, True
-    chained[:] = False
+    chained = np.zeros(n_labels, dtype=bool)
     while True:
         chained[order[:n_more]] = True
         bag = split(log_prior, rows, required, top, sums, share, slack, chained)
@@ -343,8 +283,8 @@ def run_mixed(
 ) -> None:
     """Answer the chosen bags of a batch by `mixed`.
 
-    Not a kernel: mixed is a few of them, one after the other, and compiled as one they would take
-    twice as long to compile.
+    `mixed` calls a few kernels, one after the other. Compiled as one, they would take twice as long
+    to compile.
     """
     for m in chosen.tolist():
         budget = float(batch.budget[m])
@@ -361,7 +301,6 @@ def run_mixed(
             budget / 3.0 if budget < MOST_WORK else math.inf,
             labels_part(batch.posterior, batch, m),
             part(batch.slack_posterior, batch.row_offsets, m),
-            part(batch.chained, batch.label_offsets, m),
         )
         batch.log_z[m, 0], batch.log_z[m, 1], batch.error_bound[m], gave_up = answer
         if gave_up:

@@ -1,9 +1,8 @@
 """Forward-backward over requirements that overlap: one instance may serve several.
 
-Where two required groups have a class in common and neither holds the other, an instance of that
-class serves both. So the kernels for label sets, in which an instance serves one requirement, do
-not apply; nor do their matching and assignment. Instead, a bag is read instance by instance, and
-the state s has a bit for each requirement that is served so far.
+If two required groups have a class in common and neither contains the other, an instance of that
+class serves both. Kernels for label sets assume that an instance serves one requirement. Here a bag
+is read instance by instance instead, and the state s has a bit for each requirement served so far.
 
 ===================== ======================================================
 ``masks[a]``          requirements that column a serves; 0 if none
@@ -14,7 +13,7 @@ the state s has a bit for each requirement that is served so far.
 ===================== ======================================================
 
 Only positive numbers are added, and rows are normalised, so that a chance is lost only if it
-underflows: where z, the chance of the label set, is tiny, the same sums are taken again with an
+underflows. If z, the chance of the label set, is tiny, the same sums are computed again with an
 exponent for each state.
 """
 
@@ -26,16 +25,16 @@ from unbag._compile import kernel
 
 from .arithmetic import EPS, add_exactly, exp_sum
 
-# A bag may have at most so many requirements if some of them overlap,
+# The most requirements of a bag if some of them overlap.
 MOST_REQUIREMENTS = 16
-# and so many states of all its instances, which take 256 MB.
+# The most states over all instances of a bag (256 MB).
 MOST_STATES = 1 << 25
-# Where z is smaller, chances may have underflowed beside it.
+# If z is smaller, chances that matter may have underflowed.
 SMALLEST_Z = 1e-250
 
 
 @kernel
-def is_held(n_instances, n_requirements):
+def fits_states(n_instances, n_requirements):
     """Return whether a bag is small enough for these kernels."""
     return (
         n_requirements <= MOST_REQUIREMENTS
@@ -51,21 +50,7 @@ def overlap_bound(n_instances, n_columns, n_requirements):
 
 @kernel
 def infer_overlaps(log_prior, masks, n_requirements, posterior):
-    """Infer one bag.
-
-    Parameters
-    ----------
-    log_prior : ndarray of shape (n_instances, n_columns)
-    masks : ndarray of int of shape (n_columns,)
-    n_requirements : int
-    posterior : ndarray of shape (n_instances, n_columns)
-        Filled with the probability of each column, given that all requirements are served.
-
-    Returns
-    -------
-    log_likelihood, error_bound : float
-        The former -inf if the bag is impossible.
-    """
+    """Infer one bag; return its log-likelihood and error bound."""
     n_instances, n_columns = posterior.shape
     n_states = 1 << n_requirements
     weight = np.empty((n_instances, n_columns))
@@ -121,7 +106,7 @@ def infer_overlaps(log_prior, masks, n_requirements, posterior):
 
 @kernel
 def normalise_row(row):
-    """Divide by the sum."""
+    """Divide the numbers of a row by their sum."""
     total = 0.0
     for a in range(row.shape[0]):
         total += row[a]
@@ -131,13 +116,7 @@ def normalise_row(row):
 
 @kernel
 def backward(log_prior, masks, n_requirements):
-    """Compute beta with an exponent for each instance and state, so that nothing underflows.
-
-    Returns
-    -------
-    log_beta, b : ndarrays of shape (n_instances + 1, n_states)
-        The former is -inf where a state leads nowhere.
-    """
+    """Compute beta with an exponent for each instance and state, as `log_beta` and `b`."""
     n_instances, n_columns = log_prior.shape
     n_states = 1 << n_requirements
     log_beta = np.full((n_instances + 1, n_states), -np.inf)
@@ -162,7 +141,7 @@ def backward(log_prior, masks, n_requirements):
 
 @kernel
 def step_chances(log_prior, masks, log_beta, b, i, s, chances):
-    """Fill in the chance of each column of instance i, given the state s before it."""
+    """Write the chance of each column of instance i, given the state s before it."""
     for a in range(masks.shape[0]):
         onward = log_beta[i + 1, s | masks[a]]
         chances[a] = 0.0
@@ -176,7 +155,7 @@ def step_chances(log_prior, masks, log_beta, b, i, s, chances):
 
 @kernel
 def infer_unlikely(log_prior, masks, n_requirements, posterior):
-    """Infer one bag whose label set may be unlikely beyond all exponents; see `infer_overlaps`."""
+    """Do what `infer_overlaps` does for a label set whose chance may underflow."""
     n_instances, n_columns = posterior.shape
     n_states = 1 << n_requirements
     log_beta, b = backward(log_prior, masks, n_requirements)
@@ -203,39 +182,8 @@ def infer_unlikely(log_prior, masks, n_requirements, posterior):
 
 
 @kernel
-def draw_overlaps(log_prior, masks, n_requirements, rng, drawn):
-    """Fill each row of `drawn` with columns of one bag, drawn given that all are served.
-
-    Returns False where the bag is impossible.
-    """
-    n_columns = masks.shape[0]
-    log_beta, b = backward(log_prior, masks, n_requirements)
-    if log_beta[0, 0] == -math.inf:
-        return False
-    chances = np.empty(n_columns)
-    for draw in range(drawn.shape[0]):
-        s = 0
-        for i in range(drawn.shape[1]):
-            step_chances(log_prior, masks, log_beta, b, i, s, chances)
-            total = 0.0
-            for a in range(n_columns):
-                total += chances[a]
-            remaining = total * rng.random()
-            found = 0
-            for a in range(n_columns):
-                if chances[a] > 0.0:
-                    found = a
-                    remaining -= chances[a]
-                    if remaining < 0.0:
-                        break
-            drawn[draw, i] = found
-            s |= masks[found]
-    return True
-
-
-@kernel
-def likeliest_columns(log_prior, masks, n_requirements, columns):
-    """Fill in the most likely columns of one bag that serve all; False if it is impossible."""
+def most_likely_columns(log_prior, masks, n_requirements, columns):
+    """Write the most likely columns that serve all requirements; return whether there are any."""
     n_instances, n_columns = log_prior.shape
     n_states = 1 << n_requirements
     # Relative to the best of each instance: sums of small numbers are exact enough to compare.
@@ -263,19 +211,3 @@ def likeliest_columns(log_prior, masks, n_requirements, columns):
         columns[i] = found
         s |= masks[found]
     return True
-
-
-@kernel
-def fewest_instances(masks, n_requirements):
-    """Count the instances that it takes to serve all requirements, if each may have any column."""
-    n_states = 1 << n_requirements
-    steps = np.full(n_states, -1)
-    steps[0] = 0
-    # A step adds bits, so that states come after those that lead to them.
-    for s in range(n_states):
-        if steps[s] >= 0:
-            for a in range(masks.shape[0]):
-                onward = s | masks[a]
-                if onward != s and (steps[onward] < 0 or steps[onward] > steps[s] + 1):
-                    steps[onward] = steps[s] + 1
-    return steps[n_states - 1]

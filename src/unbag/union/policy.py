@@ -1,23 +1,25 @@
-"""What happens to impossible and to intractable bags.
+"""The policies for impossible and intractable bags.
 
-A label set is *impossible* if no labelling of the bag's instances has it as its union: there are
-too few instances for the required labels, or instances but no allowed label. It is *intractable* if
-no exact kernel finished within its budget of work. Only this module decides what happens then:
+A label set is *impossible* if no labelling of the instances of the bag has it as its union: there
+are too few instances for the required labels, or instances but no allowed label. It is
+*intractable* if no exact kernel finishes within its budget of work. The policies are:
 
-========= ==============================================================================
+========= ================================================================================
 ``keep``  an impossible bag has likelihood zero and no posterior
-``relax`` the labels that stand in the way are taken as optional, and reported as relaxed
+``relax`` the labels that stand in the way are treated as optional, and reported as relaxed
 ``drop``  the bag is left out of a fit
 ``raise`` an error names all such bags
-========= ==============================================================================
+========= ================================================================================
 """
 
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .dispatch import MOST_LABELS
+from .layout import IMPOSSIBLE, INTRACTABLE
 from .overlaps import MOST_REQUIREMENTS
 
 if TYPE_CHECKING:
@@ -27,8 +29,8 @@ OnImpossible: TypeAlias = Literal["keep", "relax", "raise"]
 OnIntractable: TypeAlias = Literal["raise", "relax"]
 ON_IMPOSSIBLE: tuple[OnImpossible, ...] = ("keep", "relax", "raise")
 ON_INTRACTABLE: tuple[OnIntractable, ...] = ("raise", "relax")
-# Required labels that an intractable bag keeps. Solvers infer at every iteration, so the bag must
-# become cheap, not only feasible.
+# Requirements that a relaxed intractable bag keeps, without and with overlaps. Fits infer at every
+# iteration, so the bag must become cheap, not only tractable.
 RELAXED_TO = 16
 OVERLAPS_RELAXED_TO = 8
 # Number of bags that an error or warning names.
@@ -36,19 +38,19 @@ NAMED_BAGS = 5
 
 
 class _BagError(ValueError):
-    """An error about some bags, which it names. It can be pickled."""
+    """An error that names some bags and can be pickled."""
 
     def __init__(self, bags: Sequence[Any], *facts: object) -> None:
         super().__init__(bags, *facts)
         self.bags: list[Any] = list(bags)
 
     def with_ids(self, ids: np.ndarray) -> Self:
-        """Return the same error, with the ids of the bags instead of their positions.
+        """Return the same error with the ids of the bags instead of their positions.
 
         Parameters
         ----------
         ids : ndarray of shape (n_bags,)
-            Of all bags.
+            The ids of all bags.
         """
         return type(self)(np.asarray(ids)[self.bags].tolist(), *self.args[1:])
 
@@ -59,9 +61,9 @@ class ImpossibleBagError(_BagError):
     Parameters
     ----------
     bags : sequence of int or str
-        Which bags: their places, or their ids.
+        The positions of these bags, or their ids.
     n_bags : int
-        How many bags there are in all.
+        Number of all bags.
 
     Attributes
     ----------
@@ -84,11 +86,11 @@ class IntractableBagError(_BagError):
     Parameters
     ----------
     bags : sequence of int or str
-        Which bags: their places, or their ids.
+        The positions of these bags, or their ids.
     n_required, n_free : sequences of int
-        Their required labels, and their instances that are not pinned.
+        Numbers of their required labels, and of their instances that are not pinned.
     overlaps : sequence of bool, optional
-        Whether groups of classes that they require overlap; by default none do.
+        Whether they require groups of classes that overlap. By default none do.
 
     Attributes
     ----------
@@ -102,95 +104,43 @@ class IntractableBagError(_BagError):
         n_free: Sequence[int],
         overlaps: Sequence[bool] | None = None,
     ) -> None:
-        given = (n_required, n_free) if overlaps is None else (n_required, n_free, overlaps)
-        super().__init__(bags, *given)
+        super().__init__(bags, n_required, n_free, overlaps)
 
     def __str__(self) -> str:
-        bags, n_required, n_free, *overlaps = self.args
+        bags, n_required, n_free, overlaps = self.args
         more = f" There are {len(bags)} such bags: {name_bags(bags)}." if len(bags) > 1 else ""
-        if overlaps and overlaps[0][0]:
+        if overlaps is not None and overlaps[0]:
             return (
-                f"bag {bags[0]} requires {n_required[0]} classes and groups of classes, of which "
-                f"some overlap, and has {n_free[0]} instances that are not pinned: too many for "
+                f"bag {bags[0]} requires {n_required[0]} classes and groups, some of them "
+                f"overlapping, and has {n_free[0]} instances that are not pinned: too many for "
                 f"exact inference (up to {MOST_REQUIREMENTS} work if groups overlap, fewer in very "
-                "long bags). You can leave out groups of this bag, or make them disjoint; use "
-                f"on_intractable='relax', which leaves out the most certain ones; or split the bag."
-                f"{more}"
+                "long bags). Split the bag; leave out some groups, or make them disjoint; or "
+                f"use on_intractable='relax', which leaves out the most certain ones.{more}"
             )
         return (
             f"bag {bags[0]} has {n_required[0]} required labels and {n_free[0]} instances that are "
             f"not pinned: too many labels for exact inference (up to {MOST_LABELS} always work; "
-            f"more do if most of them are almost certain to occur). You can mark labels of this "
-            f"bag as unknown (-1 in y) instead of present, the most certain ones first, or use "
-            f"on_intractable='relax', which does so; pass the labels of instances that are known; "
-            f"or split the bag.{more}"
+            f"more do if most of them are almost certain to occur). Split the bag into bags of "
+            f"fewer labels; mark its most certain labels as unknown (-1 in y) instead of present, "
+            f"as on_intractable='relax' does; or pass the labels of known instances.{more}"
         )
 
 
 class ImpossibleBagWarning(UserWarning):
-    """Bags whose label sets no labelling can produce were relaxed or dropped."""
+    """Bags whose label sets no labelling can produce were relaxed, dropped or not counted."""
 
 
 class IntractableBagWarning(UserWarning):
     """Some labels were treated as optional in bags with too many labels for exact inference."""
 
 
-class Settled(NamedTuple):
-    """A problem without impossible label sets, and what was done about them.
-
-    Attributes
-    ----------
-    problem : UnionProblem
-        With the label sets of impossible bags relaxed.
-    impossible : ndarray of bool of shape (n_bags,)
-        The bags that were impossible.
-    dropped : ndarray of bool of shape (n_bags,)
-        Those of them to drop.
-    relaxed : ndarray of bool of shape (n_bags, n_classes)
-        Required labels that were treated as optional.
-    """
-
-    problem: "UnionProblem"
-    impossible: np.ndarray
-    dropped: np.ndarray
-    relaxed: np.ndarray
-
-
-def settle_impossible(
-    problem: "UnionProblem",
-    on_impossible: Literal["relax", "drop", "raise"],
-    impossible: np.ndarray | None = None,
-) -> Settled:
-    """Relax or drop the bags of a fit that are impossible whatever the priors.
-
-    Parameters
-    ----------
-    on_impossible : {"relax", "drop", "raise"}
-        With "relax", a bag that has instances but allows no class is dropped.
-    impossible : ndarray of bool of shape (n_bags,), optional
-        The impossible bags; by default those of the problem.
-    """
-    impossible = problem.impossible if impossible is None else impossible
-    if on_impossible == "raise" and impossible.any():
-        raise ImpossibleBagError(impossible.nonzero()[0].tolist(), problem.n_bags)
-    relaxed = problem.named & impossible[:, None]
-    dropped = impossible if on_impossible == "drop" else impossible & ~problem.allowed.any(axis=1)
-    relaxed[dropped] = False
-    return Settled(problem.relaxed(relaxed), impossible, dropped, relaxed)
-
-
 def relax_impossible(
     problem: "UnionProblem", impossible: np.ndarray | None = None
 ) -> "UnionProblem":
-    """Relax the bags that are impossible whatever the priors, so that each can be annotated.
+    """Relax the bags that are impossible for any priors, so that all can be annotated.
 
-    In a bag with an empty label set, all classes become optional: its instances get the labels that
-    they look like.
-
-    Parameters
-    ----------
-    impossible : ndarray of bool of shape (n_bags,), optional
-        As in `settle_impossible`.
+    In a bag with an empty label set, all classes become optional, so that its instances get the
+    classes of their priors.
     """
     impossible = problem.impossible if impossible is None else impossible
     if not impossible.any():
@@ -199,24 +149,50 @@ def relax_impossible(
     return problem.relaxed((problem.named | nothing) & impossible[:, None])
 
 
-def surest_labels(
+def infer_and_relax(
+    problem: "UnionProblem",
+    infer: Callable[..., Any],
+    labels_to_relax: Callable[..., np.ndarray],
+    on_impossible: OnImpossible,
+    on_intractable: OnIntractable,
+) -> tuple["UnionProblem", Any, NDArray[np.bool_], NDArray[np.intp]]:
+    """Infer; relax or refuse impossible bags, and relax intractable ones.
+
+    ``infer(problem, bags)`` answers at least these bags, and ``labels_to_relax(problem, bags)``
+    finds labels of theirs. Returns the problem that was answered last, its answer, the labels that
+    were relaxed, and the bags that are still intractable.
+    """
+    left, relaxed = problem, np.zeros(problem.y.shape, dtype=bool)
+    answer = infer(problem, np.arange(problem.n_bags))
+    if (answer.log_likelihood > -np.inf).all():
+        return left, answer, relaxed, np.empty(0, np.intp)
+    (impossible,) = (answer.served == IMPOSSIBLE).nonzero()
+    if len(impossible) and on_impossible == "raise":
+        raise ImpossibleBagError(impossible.tolist(), problem.n_bags)
+    if len(impossible) and on_impossible == "relax":
+        relaxed[impossible] = problem.named[impossible]
+        left = problem.relaxed(relaxed)
+        answer = infer(left, impossible)
+        # Bags that are impossible for another reason keep their label sets.
+        relaxed[answer.served == IMPOSSIBLE] = False
+    (intractable,) = (answer.served == INTRACTABLE).nonzero()
+    if len(intractable) and on_intractable == "relax":
+        relaxed |= labels_to_relax(left, intractable)
+        left = problem.relaxed(relaxed)
+        answer = infer(left, intractable)
+        (intractable,) = (answer.served == INTRACTABLE).nonzero()
+    return left, answer, relaxed, intractable
+
+
+def most_certain_labels(
     problem: "UnionProblem", log_prior: np.ndarray, bags: Collection[int]
 ) -> np.ndarray:
-    """Find the required labels of bags that are most certain to occur, all but `RELAXED_TO`.
+    """Find the requirements of bags that are most certain to be met, except `RELAXED_TO` of them.
 
-    Of a group of classes that is most certain to occur, all classes. Where groups overlap, all
-    requirements but `OVERLAPS_RELAXED_TO`.
-
-    Parameters
-    ----------
-    log_prior : ndarray of shape (n_instances, n_classes)
-
-    Returns
-    -------
-    ndarray of bool of shape (n_bags, n_classes)
-        True for these labels.
+    Returns their labels; those of a group are all its classes. In bags whose groups overlap, all
+    requirements except `OVERLAPS_RELAXED_TO`.
     """
-    surest = np.zeros(problem.y.shape, dtype=bool)
+    certain = np.zeros(problem.y.shape, dtype=bool)
     groups, overlaps = problem.needed_groups(), problem.overlaps
     for b in bags:
         allowed, required = problem.layout.allowed(b), problem.layout.required(b)
@@ -235,38 +211,27 @@ def surest_labels(
         order = np.argsort(log_missing, kind="stable")
         kept = OVERLAPS_RELAXED_TO if overlaps[b] else RELAXED_TO
         for which in order[: max(len(requirements) - kept, 0)].tolist():
-            surest[b, requirements[which]] = True
-    return surest
+            certain[b, requirements[which]] = True
+    return certain
 
 
-def check_tractable(problem: "UnionProblem", bags: Sequence[int] | np.ndarray) -> None:
-    """Raise an error that names the intractable bags, if there are any.
+def check_tractable(
+    problem: "UnionProblem",
+    bags: Sequence[int] | np.ndarray,
+    solved: "UnionProblem | None" = None,
+) -> None:
+    """Raise an error that names intractable bags, if there are any.
 
-    Parameters
-    ----------
-    problem : UnionProblem
-        Of all bags.
-    bags : sequence of int
-        Positions of the intractable bags.
+    `solved` is the problem that the kernels were given, if it is not the same.
     """
     if len(bags):
-        bags = np.sort(bags)
-        numbers = problem.n_required[bags].tolist(), problem.layout.n_free[bags].tolist()
-        overlaps = problem.overlaps[bags]
-        extra = (overlaps.tolist(),) if overlaps.any() else ()
-        raise IntractableBagError(bags.tolist(), *numbers, *extra)
+        bags, solved = np.sort(bags), solved or problem
+        facts = solved.n_required, problem.layout.n_free, solved.overlaps
+        raise IntractableBagError(bags.tolist(), *(each[bags].tolist() for each in facts))
 
 
 def describe_impossible(bags: Sequence[Any] | np.ndarray, n_bags: int) -> str:
-    """Describe which bags have impossible label sets.
-
-    Parameters
-    ----------
-    bags : sequence of int or str
-        Their places, or their ids.
-    n_bags : int
-        How many bags there are in all.
-    """
+    """Describe which bags have impossible label sets."""
     return (
         f"{len(bags)} of {n_bags} bags have label sets that no labelling of their instances can "
         f"produce (too few instances, or no label at all): {name_bags(bags)}."

@@ -7,7 +7,6 @@ classifier, it computes likelihoods and posteriors. Fits do this at every iterat
 import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -18,46 +17,25 @@ from unbag._threads import INFERENCE_WORTHWHILE, batches, job_count, pool_map
 from unbag.bags import bag_of, offsets_of
 from unbag.groups import Groups, checked_groups, runs
 
-from .blocks import (
-    MOST_FEW,
-    FewBags,
-    answer_blocks,
-    load_log_priors,
-    load_priors,
-    sort_out,
-    subtract_posteriors,
-    write_posteriors,
-    write_values,
-)
-from .collapse import GroupedBags, allow_members, needed_groups
-from .dispatch import DENSE, METHODS, SUMS_OVER_FEW, Method, estimated_costs, solve
-from .layout import (
-    IMPOSSIBLE,
-    INTRACTABLE,
-    UNDECIDED,
-    Layout,
-    pack,
-    subtract_packed,
-    unpack,
-    write_answers,
-    write_log_priors,
-)
+from .dispatch import PlainBags, estimated_costs
+from .groups import GroupedBags, allow_members, needed_groups
+from .layout import METHODS, Layout, Method, PackedInference, new_answer, pack
 from .noise import infer_noisily
 from .policy import (
     ON_IMPOSSIBLE,
     ON_INTRACTABLE,
-    ImpossibleBagError,
     OnImpossible,
     OnIntractable,
     check_tractable,
-    surest_labels,
+    infer_and_relax,
+    most_certain_labels,
 )
 from .rates import checked_rates
 
 NAMES: np.ndarray = np.array([*METHODS, "none"])
-# What is read as the groups of classes that bags require.
+# The types that are accepted as required groups.
 GroupsLike: TypeAlias = Groups | Iterable[Collection[Collection[int]]]
-# Log-priors beyond that are off by more than the posterior may be.
+# The rounding errors of larger log-priors are too large for posteriors.
 LARGEST = 1e12
 
 
@@ -68,21 +46,20 @@ class Inference:
     Attributes
     ----------
     log_likelihood : ndarray of shape (n_bags,)
-        Log-probability of each bag's label set; ``-inf`` if it is impossible.
+        Log-probability of the label set of each bag; ``-inf`` if it is impossible.
     posterior : ndarray of shape (n_instances, n_classes)
-        Class probabilities of each instance, given the label set of its bag; zeros
-        in an impossible bag. Also the gradient of the summed log-likelihood with
-        respect to the log-priors.
+        Class probabilities of each instance, given the label set of its bag; zeros in an impossible
+        bag. This is also the gradient of the sum of log-likelihoods with respect to the log-priors.
     error_bound : ndarray of shape (n_bags,)
-        Largest possible error of the bag's posteriors, and of its log-likelihood relative to
+        Largest possible error of the posteriors of each bag, and of its log-likelihood relative to
         ``max(1, abs(log_likelihood))``. Infinite if the chosen method could not certify its result:
         do not use it then.
     method : ndarray of str of shape (n_bags,)
         The kernel that was used for each bag; "none" for an impossible one.
     relaxed : ndarray of bool of shape (n_bags, n_classes)
-        Required classes that were treated as optional, because of `on_impossible` or
-        `on_intractable`, and the classes of required groups that were; the results of these bags
-        are for the relaxed label sets.
+        Required classes, and classes of required groups, that were treated as optional because of
+        `on_impossible` or `on_intractable`. The results of these bags are for the relaxed label
+        sets.
     """
 
     log_likelihood: np.ndarray
@@ -92,33 +69,8 @@ class Inference:
     relaxed: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
-class PackedInference:
-    """An `Inference` whose posterior has only the columns that each bag allows.
-
-    Attributes
-    ----------
-    values : ndarray of shape (layout.value_offsets[-1],)
-        Posteriors, as the `Layout` of the problem lays them out.
-    served : ndarray of int of shape (n_bags,)
-        Codes of the kernels, as indices into `NAMES`; INTRACTABLE if no kernel could solve the bag.
-    log_likelihood, error_bound : ndarrays
-        As in `Inference`.
-    """
-
-    log_likelihood: np.ndarray
-    values: np.ndarray
-    error_bound: np.ndarray
-    served: np.ndarray
-
-    @property
-    def intractable(self) -> np.ndarray:
-        """Positions of the bags that no kernel could solve."""
-        return (self.served == INTRACTABLE).nonzero()[0]
-
-
 class UnionProblem:
-    """Which classes the instances of each bag may and must have.
+    """Label sets of bags, checked and packed for inference.
 
     Prepare it once, and use it with many priors; `unbag.union.infer` prepares it at each call.
 
@@ -131,20 +83,23 @@ class UnionProblem:
     instance_labels : array-like of int of shape (n_instances,), optional
         The class (column) of the instances whose label is known, -1 for the others.
     groups : list of lists of lists of int, or Groups, optional
-        For each bag, groups of classes of which at least one instance has one, each as a list of
-        columns. They are allowed whatever `y` says of them, and required only if it says 1.
+        For each bag, groups of classes, each as a list of columns: at least one instance has one of
+        the classes. Their classes are allowed even if `y` forbids them, and required only if it
+        requires them.
 
     Attributes
     ----------
     offsets : ndarray of int64 of shape (n_bags + 1,)
     y : ndarray of int8 of shape (n_bags, n_classes)
     instance_labels : ndarray of int64 of shape (n_instances,) or None
-        None if none is known.
+        None if no label is known.
     groups : Groups or None
-        As given; None if there is no group.
+        As given.
     layout : Layout
         The label sets for the kernels: packed, so that each bag has only the columns it allows.
         The classes of groups are optional there.
+    plain, grouped : PlainBags, GroupedBags or None
+        The bags without and with groups that no other requirement implies, for the kernels.
 
     Raises
     ------
@@ -186,8 +141,11 @@ class UnionProblem:
         fields = self.y.shape[1], self.offsets, *packed, pinned
         self.layout: Layout = Layout._make(fields)
         self.grouped: GroupedBags | None = None
+        plain = np.arange(self.n_bags)
         if (needed := self.needed_groups()) is not None:
-            self.grouped = GroupedBags(self, needed)
+            self.grouped = GroupedBags(self.layout, needed)
+            plain = (needed.per_bag == 0).nonzero()[0]
+        self.plain: PlainBags = PlainBags(self.layout, plain)
 
     def needed_groups(self) -> Groups | None:
         """Return the groups that no other requirement of their bag implies; None if there are none.
@@ -218,54 +176,51 @@ class UnionProblem:
 
     @property
     def impossible(self) -> np.ndarray:
-        """For each bag, whether no labelling can produce its label set, for any finite priors.
+        """Whether no labelling can produce the label set of each bag, for any finite priors.
 
         Such bags have too few instances for the required classes, or instances but no allowed
         class.
         """
         layout = self.layout
         nothing_allowed = (layout.n_free > 0) & (layout.n_allowed == 0)
-        impossible = (layout.n_required > layout.n_free) | nothing_allowed
+        impossible = (self.n_required > layout.n_free) | nothing_allowed
         if self.grouped is not None:
-            impossible[self.grouped.bags] = self.grouped.impossible
+            # An instance may serve several requirements that overlap.
+            for b in (impossible & self.overlaps).nonzero()[0].tolist():
+                impossible[b] = not self.grouped.has_enough_instances(b)
         return impossible
 
     @property
     def n_required(self) -> np.ndarray:
-        """For each bag, how many classes and groups it requires of instances that are not pinned.
+        """Number of classes and groups that each bag requires of instances that are not pinned.
 
-        Without those that others imply.
+        Groups that other requirements imply do not count.
         """
-        if self.grouped is None:
-            return self.layout.n_required
-        n_required = self.layout.n_required.copy()
-        n_required[self.grouped.bags] = self.grouped.columns.n_requirements
-        return n_required
+        return self.layout.n_required if self.grouped is None else self.grouped.columns.n_required
 
     @property
     def overlaps(self) -> np.ndarray:
-        """For each bag, whether it requires groups of classes that overlap."""
-        overlaps = np.zeros(self.n_bags, dtype=bool)
-        if self.grouped is not None:
-            overlaps[self.grouped.bags] = self.grouped.columns.overlaps
-        return overlaps
+        """Whether each bag requires groups of classes that overlap."""
+        if self.grouped is None:
+            return np.zeros(self.n_bags, dtype=bool)
+        return self.grouped.columns.overlaps
 
     @property
     def named(self) -> np.ndarray:
-        """For each bag and class, whether it is required, or in a group that is."""
+        """Whether each bag requires each class, or a group that contains it."""
         named = self.y == 1
         return named if self.groups is None else named | self.groups.named()
 
     @property
     def allowed(self) -> np.ndarray:
-        """For each bag and class, whether instances may have it."""
+        """Whether each bag allows each class."""
         allowed = self.y != 0
         return allowed if self.groups is None else allowed | self.groups.named()
 
     def allowed_labels(self) -> np.ndarray:
-        """Return, as bool of shape (n_instances, n_classes), which classes each instance may have.
+        """Return whether each instance may have each class, of shape (n_instances, n_classes).
 
-        All classes that the bag does not forbid; or only the known class of the instance.
+        It may have any class that its bag does not forbid, or only its known class.
         """
         allowed = np.repeat(self.allowed, np.diff(self.offsets), axis=0)
         if self.instance_labels is not None:
@@ -277,7 +232,7 @@ class UnionProblem:
     def relaxed(self, labels: np.ndarray) -> "UnionProblem":
         """Return a copy of the problem in which some labels are optional.
 
-        Groups that have one of these classes are not required any more; their classes stay allowed.
+        Groups with one of these classes are not required any more; their classes stay allowed.
 
         Parameters
         ----------
@@ -315,8 +270,8 @@ class UnionProblem:
         tolerance: float = 1e-9,
         on_impossible: OnImpossible = "keep",
         on_intractable: OnIntractable = "raise",
-        missed: ArrayLike | None = None,
-        false: ArrayLike | None = None,
+        missed_rate: ArrayLike | None = None,
+        false_rate: ArrayLike | None = None,
         n_jobs: int | None = None,
     ) -> Inference:
         """Condition the instance labels on the label sets; see `unbag.union.infer`.
@@ -326,8 +281,8 @@ class UnionProblem:
         log_prior : array-like of shape (n_instances, n_classes)
         method, tolerance, on_impossible, on_intractable, n_jobs
             As in `unbag.union.infer`.
-        missed, false : float or array-like, optional
-            As in `unbag.union.infer`; of shape (n_bags, n_classes), too.
+        missed_rate, false_rate : float or array-like, optional
+            As in `unbag.union.infer`; also of shape (n_bags, n_classes).
 
         Returns
         -------
@@ -340,7 +295,7 @@ class UnionProblem:
             if choice not in choices:
                 raise ValueError(f"{name} must be one of {choices}; got {choice!r}.")
         log_prior = checked_log_prior(log_prior, self.offsets, self.y.shape[1])
-        rates = checked_rates(missed, false, self.y)
+        rates = checked_rates(missed_rate, false_rate, self.y)
         if rates is not None:
             noisy, relaxed = infer_noisily(
                 self, log_prior, rates,
@@ -349,26 +304,20 @@ class UnionProblem:
             )  # fmt: skip
             answers = noisy.log_likelihood, noisy.posterior, noisy.error_bound
             return Inference(*answers, NAMES[noisy.served], relaxed)
-        problem, relaxed = self, np.zeros(self.y.shape, dtype=bool)
-        answer, posterior = self._room(), np.zeros(log_prior.shape)
-        given = log_prior, answer, posterior, method, tolerance, n_jobs
-        self._fill(np.arange(self.n_bags), *given)
-        if (answer.log_likelihood == -np.inf).any():
-            impossible = (answer.served == IMPOSSIBLE).nonzero()[0]
-            if len(impossible) and on_impossible == "raise":
-                raise ImpossibleBagError(impossible.tolist(), self.n_bags)
-            if len(impossible) and on_impossible == "relax":
-                relaxed |= self.named & (answer.served == IMPOSSIBLE)[:, None]
-                problem = self.relaxed(relaxed)
-                problem._fill(impossible, *given)
-                # Bags that are impossible for another reason keep their label sets.
-                relaxed[answer.served == IMPOSSIBLE] = False
-            intractable = answer.intractable
-            if len(intractable) and on_intractable == "relax":
-                relaxed |= surest_labels(problem, log_prior, intractable)
-                problem = self.relaxed(relaxed)
-                problem._fill(intractable, *given)
-            check_tractable(problem, answer.intractable)
+        answer, posterior = new_answer(self.layout), np.zeros(log_prior.shape)
+
+        def infer(problem, bags):
+            # Relaxing labels does not change which classes a bag allows, so that the answers of
+            # other bags keep their places.
+            fill(problem, bags, log_prior, answer, posterior, method, tolerance, n_jobs)
+            return answer
+
+        def labels_to_relax(problem, bags):
+            return most_certain_labels(problem, log_prior, bags)
+
+        given = infer, labels_to_relax, on_impossible, on_intractable
+        problem, _, relaxed, intractable = infer_and_relax(self, *given)
+        check_tractable(problem, intractable)
         return Inference(
             log_likelihood=answer.log_likelihood,
             posterior=posterior,
@@ -399,8 +348,8 @@ class UnionProblem:
         PackedInference
             Impossible bags are kept, and intractable ones have no result.
         """
-        answer = self._room()
-        self._fill(np.arange(self.n_bags), log_prior, answer, None, method, tolerance, n_jobs)
+        answer = new_answer(self.layout)
+        fill(self, np.arange(self.n_bags), log_prior, answer, None, method, tolerance, n_jobs)
         return answer
 
     def residual(
@@ -409,10 +358,6 @@ class UnionProblem:
         prior: np.ndarray,
         largest: np.ndarray,
         total: np.ndarray,
-        *,
-        method: Method = "auto",
-        tolerance: float = 1e-9,
-        packed: bool = False,
     ) -> PackedInference:
         """Subtract the posterior from the prior in place, for fits, on one thread.
 
@@ -427,139 +372,67 @@ class UnionProblem:
         largest, total : ndarrays of float64 of shape (n_instances,)
             The largest logit of each instance, and the sum of the exponentials of its logits minus
             that. They convert logits to log-priors.
-        method, tolerance
-            As in `unbag.union.infer`.
-        packed : bool
-            Whether to return packed posteriors too.
 
         Returns
         -------
         PackedInference
-            Impossible bags are kept, and intractable ones have no result. Its values are undefined
-            unless `packed`.
+            Impossible bags are kept, and intractable ones have no result. Its values are undefined.
         """
-        layout, answer = self.layout, self._room()
-        others, lost = self.bags_without_groups, np.empty(0, np.int64)
-        if method in SUMS_OVER_FEW:
-            few, others = self._few_and_others
-            blocks = load_priors(layout, prior, few)
-            lost = answer_blocks(layout, few, blocks, tolerance, answer, DENSE)
-            posteriors = layout, few.bags, few.starts, blocks.rows
-            if packed:
-                write_values(*posteriors, answer.values)
-            subtract_posteriors(*posteriors, answer.served, prior)
-        if len(others) or len(lost):
-            log_prior = np.empty((self.n_instances, layout.n_classes))
-            log_total = largest + np.log(total)
-            by_class = prior[: logits.size].reshape(logits.shape)
-            for bags, tried in ((others, UNDECIDED), (lost, DENSE)):
-                if len(bags):
-                    write_log_priors(layout, bags, logits, log_total, log_prior)
-                    self._solve(bags, log_prior, answer, method, tolerance, tried)
-                    subtract_packed(layout, bags, answer.values, by_class)
-        if self.grouped is not None:
-            log_total = largest + np.log(total)
-            self.grouped.residual(logits, prior, log_total, answer, method, tolerance, packed)
+        answer = new_answer(self.layout)
+        for kind in (self.grouped, self.plain):
+            if kind is not None:
+                kind.subtract(logits, prior, largest, total, answer)
         return answer
 
-    @cached_property
-    def bags_without_groups(self) -> np.ndarray:
-        """The bags that no group is required of."""
-        if self.grouped is None:
-            return np.arange(self.n_bags)
-        return (self.grouped.place < 0).nonzero()[0]
 
-    @cached_property
-    def _few_and_others(self) -> tuple[FewBags, np.ndarray]:
-        """The bags of few labels, and all others, without those that require groups."""
-        return sort_out(self.layout, self.bags_without_groups)
+def fill(
+    problem: UnionProblem,
+    bags: NDArray[np.intp],
+    log_prior: np.ndarray,
+    answer: PackedInference,
+    posterior: np.ndarray | None,
+    method: Method,
+    tolerance: float,
+    n_jobs: int | None,
+) -> None:
+    """Write the answers of some bags, on several threads if there is enough work.
 
-    def _room(self):
-        """Allocate the results of all bags."""
-        return PackedInference(
-            log_likelihood=np.empty(self.n_bags),
-            values=np.empty(self.layout.value_offsets[-1]),
-            error_bound=np.empty(self.n_bags),
-            served=np.empty(self.n_bags, np.int64),
-        )
+    Posteriors are packed, or written into `posterior` if it is given.
+    """
+    if method != "auto" and method not in METHODS:
+        raise ValueError(f"method must be one of {('auto', *METHODS)}; got {method!r}.")
+    if not 0 < tolerance < 1:
+        raise ValueError(f"tolerance must be positive and below 1; got {tolerance!r}.")
+    layout, grouped = problem.layout, problem.grouped
+    n_threads, cost = job_count(n_jobs), None
+    if n_threads > 1 and len(bags) > 1:
+        cost = estimated_costs(layout, log_prior, method, tolerance)
+        if grouped is not None:
+            own = grouped.bags
+            cost[own] += layout.n_free[own] * np.exp2(np.minimum(problem.n_required[own], 22))
+        cost = cost[bags]
+    if cost is None or cost.sum() < n_threads * INFERENCE_WORTHWHILE:
+        n_threads = 1
 
-    def _fill(self, bags, log_prior, answer, posterior, method, tolerance, n_jobs):
-        """Write the results of some bags, on several threads if there is enough work.
-
-        Posteriors are packed, or written into `posterior` if it is given. Relaxing labels does not
-        change which classes a bag allows, so the results of other bags keep their positions.
-        """
-        if method != "auto" and method not in METHODS:
-            raise ValueError(f"method must be one of {('auto', *METHODS)}; got {method!r}.")
-        if not 0 < tolerance < 1:
-            raise ValueError(f"tolerance must be positive and below 1; got {tolerance!r}.")
-        layout = self.layout
-        n_threads, cost = job_count(n_jobs), None
-        if n_threads > 1 and len(bags) > 1:
-            cost = estimated_costs(layout, log_prior, method, tolerance)
-            if self.grouped is not None:
-                own = self.grouped.bags
-                cost[own] += layout.n_free[own] * np.exp2(np.minimum(self.n_required[own], 22))
-            cost = cost[bags]
-        if cost is None or cost.sum() < n_threads * INFERENCE_WORTHWHILE:
-            n_threads = 1
-
-        def work(bags):
-            self._work(bags, log_prior, answer, posterior, method, tolerance)
-
-        if n_threads == 1 and len(bags) == 1:
-            work(bags)
+    def work(bags):
+        given = log_prior, answer, posterior, method, tolerance
+        if grouped is None:
+            problem.plain.infer(bags, *given)
             return
-        with pool_map(n_threads) as run:
-            list(run(work, batches(bags, cost, n_threads)))
-
-    def _work(
-        self,
-        bags: np.ndarray,
-        log_prior: np.ndarray,
-        answer: PackedInference,
-        posterior: np.ndarray | None,
-        method: Method,
-        tolerance: float,
-    ) -> None:
-        """Write the results of some bags on this thread; see `_fill`."""
-        layout = self.layout
-        if self.grouped is not None:
-            has_groups = self.grouped.place[bags] >= 0
-            if has_groups.any():
-                own, bags = bags[has_groups], bags[~has_groups]
-                self.grouped.fill(own, log_prior, answer, posterior, method, tolerance)
-                if not len(bags):
-                    return
-        others, lost = bags, bags[:0]
-        # To sort one bag takes as long as some answers do.
-        has_many = len(bags) == 1 and layout.n_required[bags[0]] > MOST_FEW
-        if method in SUMS_OVER_FEW and not has_many:
-            few, others = sort_out(layout, bags)
-            if len(few.bags):
-                blocks = load_log_priors(layout, log_prior, few)
-                lost = answer_blocks(layout, few, blocks, tolerance, answer, DENSE)
-                posteriors = layout, few.bags, few.starts, blocks.rows
-                if posterior is None:
-                    write_values(*posteriors, answer.values)
-                else:
-                    write_posteriors(*posteriors, posterior.reshape(-1))
-        for own, tried in ((others, UNDECIDED), (lost, DENSE)):
+        has_groups = grouped.has_groups[bags]
+        for kind, own in ((grouped, bags[has_groups]), (problem.plain, bags[~has_groups])):
             if len(own):
-                self._solve(own, log_prior, answer, method, tolerance, tried)
-                if posterior is not None:
-                    unpack(layout, own, answer.values, posterior)
+                kind.infer(own, *given)
 
-    def _solve(self, bags, log_prior, answer, method, tolerance, tried):
-        """Solve bags with the kernels for any number of labels."""
-        batch = solve(bags, self.layout, log_prior, method, tolerance, tried)
-        arrays = answer.values, answer.log_likelihood, answer.error_bound
-        write_answers(self.layout, log_prior, batch, *arrays)
-        answer.served[bags] = batch.served
+    if n_threads == 1 and len(bags) == 1:
+        work(bags)
+        return
+    with pool_map(n_threads) as run:
+        list(run(work, batches(bags, cost, n_threads)))
 
 
 def checked_offsets(offsets: ArrayLike) -> NDArray[np.int64]:
-    """Return `offsets` as int64; raise an error that names the bag if they are invalid."""
+    """Return `offsets` as int64, or raise an error that names an invalid bag."""
     offsets = np.asarray(offsets)
     if offsets.ndim != 1 or len(offsets) == 0 or offsets.dtype.kind not in "iu":
         raise ValueError(
@@ -578,11 +451,8 @@ def checked_offsets(offsets: ArrayLike) -> NDArray[np.int64]:
     return offsets
 
 
-# What people ask, checked; errors name the bag.
-
-
 def checked_label_sets(y: ArrayLike, n_bags: int) -> NDArray[np.int8]:
-    """Return `y` as int8, or say which bag and class hold something else."""
+    """Return `y` as int8, or raise an error that names an invalid bag and class."""
     y = np.asarray(y)
     if y.ndim != 2 or y.shape[0] != n_bags:
         raise ValueError(
@@ -604,7 +474,7 @@ def checked_label_sets(y: ArrayLike, n_bags: int) -> NDArray[np.int8]:
 def checked_pins(
     instance_labels: ArrayLike | None, offsets: np.ndarray, y: np.ndarray
 ) -> NDArray[np.int64]:
-    """Return the pinned classes as int64, or say which instance has one it cannot have."""
+    """Return the pinned classes as int64, or raise an error that names an invalid instance."""
     if instance_labels is None:
         return np.empty(0, dtype=np.int64)
     labels = np.asarray(instance_labels)
@@ -643,7 +513,7 @@ def checked_pins(
 def checked_log_prior(
     log_prior: ArrayLike, offsets: np.ndarray, n_classes: int
 ) -> NDArray[np.float64]:
-    """Return `log_prior` as float64, or say which instance holds what cannot be."""
+    """Return `log_prior` as float64, or raise an error that names an invalid row."""
     log_prior = np.asarray(log_prior)
     shape = (int(offsets[-1]), n_classes)
     if log_prior.ndim == 2 and log_prior.shape[0] != shape[0]:
@@ -678,8 +548,8 @@ def checked_log_prior(
 
 @kernel
 def are_within(values, limit):
-    """Return whether all are within a limit of zero, or -inf: one pass over what may be large."""
-    # A sum is what LLVM vectorises.
+    """Return whether all values are within a limit of zero, or -inf, in one vectorised pass."""
+    # LLVM vectorises sums.
     n_within = 0
     for i in range(values.shape[0]):
         value = values[i]

@@ -1,47 +1,51 @@
-"""Rates of wrong labels as arrays, checked."""
+"""Rates at which label sets are wrong, as checked arrays."""
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-#: Rates below that are refused, but for zero: products with small priors would vanish, and what is
-#: all but impossible would be called impossible.
+#: The smallest rate except zero: products of smaller rates and small priors would underflow, and
+#: label sets that are very unlikely would be called impossible.
 LEAST_RATE = 1e-12
+#: A rate, one for each class, or how to learn it.
+Rate: TypeAlias = float | ArrayLike | Literal["learn", "learn-per-class"]
+LEARNT: tuple[str, ...] = ("learn", "learn-per-class")
 
 
 class Rates(NamedTuple):
-    """How often label sets are wrong.
+    """Rates of missed instances, and of labels that are given by mistake.
 
-    Attributes
-    ----------
-    missed, false : ndarrays of shape (1, n_classes) or (n_bags, n_classes)
-        0, or at least `LEAST_RATE` and below 1.
+    Of shape (1, n_classes) or (n_bags, n_classes); 0, or at least `LEAST_RATE` and below 1.
     """
 
-    missed: np.ndarray
-    false: np.ndarray
+    missed_rate: np.ndarray
+    false_rate: np.ndarray
 
 
-#: What `is_rate` asks for, in words.
+#: Describes in messages which rates are valid.
 RANGE = f"0, or at least {LEAST_RATE:g} and below 1"
 
 
 def is_rate(given: Any) -> Any:
-    """Return whether each number, of an array or a tensor, may be a rate."""
+    """Return whether each number of an array or a tensor is a valid rate."""
     return (given == 0) | ((given >= LEAST_RATE) & (given < 1))
 
 
-def checked_rates(missed: ArrayLike | None, false: ArrayLike | None, y: np.ndarray) -> Rates | None:
-    """Return the rates that `unbag.union.infer` was given; None if label sets are never wrong."""
-    if missed is None and false is None:
+def checked_rates(
+    missed_rate: ArrayLike | None, false_rate: ArrayLike | None, y: np.ndarray
+) -> Rates | None:
+    """Return the rates given to `unbag.union.infer` as arrays; None if all are zero."""
+    if missed_rate is None and false_rate is None:
         return None
-    rates = Rates(checked_rate("missed", missed, y), checked_rate("false", false, y))
-    return rates if rates.missed.any() or rates.false.any() else None
+    rates = Rates(
+        checked_rate("missed_rate", missed_rate, y), checked_rate("false_rate", false_rate, y)
+    )
+    return rates if rates.missed_rate.any() or rates.false_rate.any() else None
 
 
 def checked_rate(name: str, rate: ArrayLike | None, y: np.ndarray) -> NDArray[np.float64]:
-    """Return one kind of rate as a 2-D array, checked."""
+    """Return one of the two rates as a 2-D array; raise an error if it is invalid."""
     n_bags, n_classes = y.shape
     given = np.asarray(0.0 if rate is None else rate)
     shapes = (), (n_classes,), (n_bags, n_classes)

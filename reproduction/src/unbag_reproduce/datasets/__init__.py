@@ -1,61 +1,69 @@
-"""The data sets of the paper: those of `unbag.datasets`, and those that only experiments use.
+"""The data sets of the paper: those that come with unbag, and those that have to be fetched."""
 
-Of the latter, two have to be converted from files that their publishers hand out, and nothing else
-of them ships with `unbag`; the others are made at random.
-"""
+from typing import Any
 
-from collections.abc import Callable
+import numpy as np
 
-from unbag import datasets
 from unbag._random import Seed
 from unbag.datasets import Dataset
-from unbag.datasets.home import DataHome, Source, find_local
+from unbag.datasets.shipped import SHIPPED
 
-from .made import MADE, make
-from .salads import SALADS, fetch_50salads
-from .voc12 import VOC12, fetch_voc12
+from .hja import HJA, HJA_UNION
+from .home import fetch, find_local
+from .msrcv2 import MSRCV2
 
-__all__ = ["fetch_50salads", "fetch_voc12", "is_available", "load", "names"]
-
-FETCHERS: dict[str, tuple[Source, Callable[..., Dataset]]] = {
-    "voc12": (VOC12, fetch_voc12),
-    "50salads": (SALADS, fetch_50salads),
-}
+FETCHED = {source.name: source for source in (HJA_UNION, HJA, MSRCV2)}
 
 
 def names() -> list[str]:
     """Return the names of all data sets."""
-    return [*datasets.names(), *FETCHERS, *MADE]
+    return [*SHIPPED, *FETCHED]
 
 
-def is_available(name: str, data_home: DataHome = None) -> bool:
-    """Return whether a data set is on this machine, as `unbag.datasets.is_available` does."""
+def is_available(name: str) -> bool:
+    """Return whether a data set is on this machine."""
     if name not in names():
-        raise ValueError(f"There is no data set {name!r}; there are {', '.join(names())}.")
-    if name in MADE:
-        return True
-    if name in FETCHERS:
-        return find_local(FETCHERS[name][0], data_home) is not None
-    return datasets.is_available(name, data_home)
+        raise ValueError(f"Unknown data set {name!r}; there are {', '.join(names())}.")
+    return name not in FETCHED or find_local(FETCHED[name]) is not None
 
 
-def load(name: str, random_state: Seed = 0, data_home: DataHome = None) -> Dataset:
-    """Read a data set by its name, as `unbag.datasets.load` does; nothing is downloaded.
+def load(name: str, random_state: Seed = 0, *, download: bool = False) -> Dataset:
+    """Read a data set by its name; those that are drawn at random depend on the random state."""
+    if name in SHIPPED:
+        return SHIPPED[name](random_state=random_state)
+    is_available(name)
+    return fetch(FETCHED[name], download=download)
 
-    Parameters
-    ----------
-    name : str
-        One of `names`.
-    random_state : int, Generator or RandomState, default=0
-        For those that are drawn at random: the letters, the digits, and those that are made, for
-        which it is an int.
-    data_home : str or path, optional
-        Where to look for those that do not ship with the package; see `unbag.datasets.data_homes`.
+
+def describe(names: list[str]) -> dict[str, list[Any]]:
+    """Measure how big data sets are: the paper's table, as columns.
+
+    ``classes_per_bag`` and ``instances_per_bag`` are means; ``operations``, the sum over bags of
+    ``k * 2**k * n`` for ``k`` labels and ``n`` instances, is the cost of exact inference.
+
+    Examples
+    --------
+    >>> table = describe(["letter-carroll", "letter-frost"])
+    >>> table["bags"], table["operations"]
+    ([166, 144], [499282, 211248])
     """
-    if name in MADE:
-        if not isinstance(random_state, int):
-            raise TypeError(f"{name} is drawn by the number of a draw, not by {random_state!r}.")
-        return make(name, random_state)
-    if name in FETCHERS:
-        return FETCHERS[name][1](data_home=data_home, download_if_missing=False)
-    return datasets.load(name, random_state=random_state, data_home=data_home)
+    rows = [sizes_of(load(name)) for name in names]
+    return {column: [row[column] for row in rows] for column in rows[0]}
+
+
+def sizes_of(dataset: Dataset) -> dict[str, Any]:
+    """Return a row of the table of sizes."""
+    cardinalities = dataset.y.sum(axis=1, dtype=np.int64)
+    sizes = dataset.bags.sizes
+    # Python's integers, since the largest label sets would overflow numpy's.
+    pairs = zip(cardinalities.tolist(), sizes.tolist(), strict=True)
+    return {
+        "name": dataset.name,
+        "classes": dataset.class_names.size,
+        "bags": len(dataset.bags),
+        "instances": dataset.bags.n_instances,
+        "dimension": dataset.bags.n_features,
+        "classes_per_bag": float(cardinalities.mean()),
+        "instances_per_bag": float(sizes.mean()),
+        "operations": sum(k * 2**k * n for k, n in pairs),
+    }

@@ -36,5 +36,5 @@ def find_study(name: str) -> Study:
     'inductive'
     """
     if name not in STUDIES:
-        raise ValueError(f"There is no experiment {name!r}; there are {', '.join(STUDIES)}.")
+        raise ValueError(f"Unknown experiment {name!r}; there are {', '.join(STUDIES)}.")
     return import_module(f"{__package__}.{STUDIES[name]}").STUDY

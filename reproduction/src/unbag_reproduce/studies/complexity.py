@@ -1,4 +1,4 @@
-"""What one E-step costs, counted and timed: Table 9 of the paper.
+"""The cost of one E-step, counted and timed: Table 9 of the paper.
 
 The paper counts the steps of its two algorithms. Ours needs at most 2^k n of them, and visits
 only those sets of labels that matter: how many these are depends on the priors, so they are
@@ -6,39 +6,29 @@ counted at W = 0, where all classes are alike, and at the fitted model.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
 from scipy.special import log_softmax
 
 from unbag.union.adaptive import adaptive
-from unbag_reproduce import (
-    STYLES,
-    Figure,
-    Plan,
-    Results,
-    Study,
-    Table,
-    Unit,
-    Values,
-    beside,
-    comparison_table,
-    curve_figure,
-    levels,
-    load,
-    panels,
-    published_figure,
-)
+from unbag_reproduce.data import load
 from unbag_reproduce.e_steps import (
     PARTS,
     count_unit,
     e_step_unit,
-    fit_profile,
     fitted_model,
     log_priors,
-    random_bags_time,
+    profile_fit,
+    time_random_bags,
 )
+from unbag_reproduce.figures import Figure, curve_figure
+from unbag_reproduce.ledger import Results
+from unbag_reproduce.methods import levels
+from unbag_reproduce.plan import Plan, Study
+from unbag_reproduce.published import published_figure
+from unbag_reproduce.tables import Table, beside, comparison_table
+from unbag_reproduce.unit import Unit, task
 
 TOLERANCE = 1e-9
 #: Bags of these sizes, so many of each, for the time over the number of instances.
@@ -63,17 +53,6 @@ TIMED = {
     "adaptive": "adaptive",
     "auto": "auto",
 }
-#: Colour and hatch of each bar, the same wherever it stands for the same method.
-BARS = {
-    **dict.fromkeys(("forward: k 2ᵏ n²", "forward"), (0, "")),
-    **dict.fromkeys(("FAST: k 2ᵏ n", "FAST"), (1, "//")),
-    **dict.fromkeys(("priors: n C d", "priors"), (7, "")),
-    **dict.fromkeys(("dense: 2ᵏ n", "dense"), (3, "xx")),
-    **dict.fromkeys(("adaptive, fitted", "adaptive"), (5, "--")),
-    "adaptive, W = 0": (6, "oo"),
-    "chain": (2, ".."),
-    "auto": (4, ""),
-}
 
 
 def visited_sets(share: np.ndarray, tolerance: float = TOLERANCE) -> int:
@@ -81,13 +60,6 @@ def visited_sets(share: np.ndarray, tolerance: float = TOLERANCE) -> int:
 
     Adaptive inference gives up after a given number of sets. The smallest number with which it
     does not is what it visits, repeated walks included.
-
-    Parameters
-    ----------
-    share : ndarray of shape (n_labels, n_instances)
-        Priors of the labels of the bag; those of an instance sum to one.
-    tolerance : float
-        Error bound to reach.
 
     Examples
     --------
@@ -119,17 +91,6 @@ def adaptive_steps(log_prior: np.ndarray, offsets: np.ndarray, y: np.ndarray) ->
     """Sum up, over bags, the instances times the sets that adaptive inference visits.
 
     Bags of fewer instances than labels, and those without labels, need no visit.
-
-    Parameters
-    ----------
-    log_prior : ndarray of shape (n_instances, n_classes)
-    offsets : ndarray of int of shape (n_bags + 1,)
-    y : ndarray of shape (n_bags, n_classes)
-        1 for the labels of a bag, else 0.
-
-    Returns
-    -------
-    int
     """
     steps = 0
     for b, labels in enumerate(y == 1):
@@ -139,11 +100,12 @@ def adaptive_steps(log_prior: np.ndarray, offsets: np.ndarray, y: np.ndarray) ->
     return steps
 
 
+@task
 def count_visits(unit: Unit) -> dict[str, int]:
     """Count what adaptive inference visits in one E-step, at W = 0 or at the fitted model."""
     bags, y = load(unit.data, unit.draw)
     if unit.condition["fitted"]:
-        log_prior = log_priors(fitted_model(unit.data, unit.draw, unit.seed), bags.X)
+        log_prior = log_priors(fitted_model(unit.data, unit.draw), bags.X)
     else:
         log_prior = np.zeros((bags.n_instances, y.shape[1]))
     return {"steps": adaptive_steps(log_prior, bags.offsets, y)}
@@ -157,7 +119,7 @@ def visit_unit(plan: Plan, name: str, draw: int, fitted: bool) -> Unit:
 def size_unit(plan: Plan, method: str, n_labels: int, n_instances: int) -> Unit:
     """Return the unit of work that times bags of one size."""
     condition = {"n_bags": N_BAGS, "n_instances": n_instances, "n_labels": n_labels}
-    return Unit(random_bags_time, method=method, condition=condition, seed=plan.seed)
+    return Unit(time_random_bags, method=method, condition=condition, seed=plan.seed)
 
 
 def size_units(plan: Plan) -> list[Unit]:
@@ -172,11 +134,11 @@ def size_units(plan: Plan) -> list[Unit]:
 
 def profile_unit(plan: Plan, name: str, method: str) -> Unit:
     """Return the unit of work that says in which parts of a fit its time goes."""
-    return Unit(fit_profile, name, plan.seed, method, fold=0, n_folds=plan.n_folds, seed=plan.seed)
+    return Unit(profile_fit, name, plan.seed, method, fold=0, n_folds=plan.n_folds, seed=plan.seed)
 
 
 def units(plan: Plan, ledger: Results | None = None) -> list[Unit]:
-    """List counts and timed E-steps of each data set and draw, and times of made bags."""
+    """List counts and timed E-steps of each data set and draw, and times of synthetic bags."""
     return [
         unit
         for name in plan.data
@@ -219,9 +181,7 @@ def count_table(plan: Plan, ledger: Results) -> Table:
         [
             "n instances and k labels in a bag, C classes, d features. In brackets: the difference "
             "to the published count. Adaptive: instances times sets of missing labels that are "
-            f"visited for an error bound of {TOLERANCE:g}, repeated walks included. Fitted: by the "
-            "published algorithm, 50 EM iterations, to all bags. "
-            f"{plan.describe(folds=False)}."
+            f"visited for an error bound of {TOLERANCE:g}, at zero weights and at the fitted model."
         ],
         row="data",
         column="steps",
@@ -252,11 +212,10 @@ def time_table(plan: Plan, ledger: Results) -> Table:
         "Time of one E-step over all bags (ms), at the fitted model",
         records,
         [
-            "One thread, the shortest of many trials; all methods are compiled, the published ones "
-            "(forward, FAST) too. \"Priors\" is the product of features and weights, which every "
-            "method needs first. \"Auto\" is what unbag uses: for each bag the cheapest method "
-            f"that certifies its answer. Bags that FAST could not certify: {uncertified}. "
-            f"{plan.describe(folds=False)}."
+            "One thread, the shortest of many trials; all methods are compiled. *Priors*: the "
+            "product of features and weights, which every method needs first. *Auto*: for each bag "
+            "the cheapest that certifies its answer. Bags that FAST could not certify: "
+            f"{uncertified}."
         ],
         row="data",
         column="method",
@@ -283,11 +242,9 @@ def share_table(plan: Plan, ledger: Results) -> Table:
         "Share of a fit's time (%) in each of its parts",
         records,
         [
-            "Of MLR as published, 50 steps, fitted to the training bags of the first fold on one "
-            "thread, with timers in its parts; the shortest of several fits. The E-step is the "
-            "logits, the priors and the posteriors; the gradient, their product with the features. "
-            "The line search has another product, and the lower bound at each step that it tries. "
-            "A share, so that other work on the machine hardly matters."
+            "MLR as published, 50 steps on the training bags of the first fold, one thread. "
+            "E-step: logits, priors and posteriors. Gradient: their product with the features. "
+            "Line search: another product, and the lower bound at each step that it tries."
         ],
         row=lambda record: f"{record['data']}, {record['inference']}",
         column="part",
@@ -295,25 +252,12 @@ def share_table(plan: Plan, ledger: Results) -> Table:
     )
 
 
-def growth(n_instances: Sequence[int], seconds: Sequence[float]) -> float:
-    """Return the exponent at which time grows with the number of instances, where bags are large.
-
-    Examples
-    --------
-    >>> round(growth([8, 64, 128, 256, 512], [9.0, 1.0, 4.0, 16.0, 64.0]), 3)
-    2.0
-    """
-    last = max(len(n_instances) // 2, 2)
-    return float(np.polyfit(np.log(n_instances[-last:]), np.log(seconds[-last:]), 1)[0])
-
-
 def size_table(plan: Plan, ledger: Results) -> Table:
     """Make the table of the time of a bag over the number of its instances."""
     sizes = N_INSTANCES[plan.level]
-    records, exponents = [], []
+    records = []
     for n_labels, (method, title) in product(N_LABELS, OVER_N.items()):
         seconds = [ledger[size_unit(plan, method, n_labels, n)]["seconds"] for n in sizes]
-        exponents.append(f"{title}, {n_labels} labels {growth(sizes, seconds):.2f}")
         records += [
             {
                 "labels": f"{n_labels} labels", "method": title, "instances": n,
@@ -327,9 +271,7 @@ def size_table(plan: Plan, ledger: Results) -> Table:
         records,
         [
             f"{N_BAGS} bags of each size, with normal logits; one thread, the shortest of many "
-            "trials, shared by the bags. The paper's FAST is linear in the number of instances "
-            "where the forward algorithm is quadratic. Exponents that time grows with, over the "
-            f"larger half of the sizes: {'; '.join(exponents)}."
+            "trials."
         ],
         row=lambda record: f"{record['labels']}, {record['method']}",
         column=lambda record: str(record["instances"]),
@@ -337,47 +279,8 @@ def size_table(plan: Plan, ledger: Results) -> Table:
     )
 
 
-def draw_bars(records_of_panels: dict[str, tuple[str, str, list[Values]]]) -> object:
-    """Draw grouped bars on logarithmic scales.
-
-    Parameters
-    ----------
-    records_of_panels : dict of str to (str, str, list of dict)
-        What the y-axis shows, to the entries of its records that hold the title of a bar and its
-        height, and the records.
-
-    Returns
-    -------
-    matplotlib figure
-    """
-    figure, axes = panels(len(records_of_panels), n_columns=1, size=(9.2, 3.6))
-    for axis, (label, (bar, height, records)) in zip(axes, records_of_panels.items(), strict=True):
-        titles, groups = (
-            list(dict.fromkeys(each[key] for each in records)) for key in (bar, "data")
-        )
-        width = 0.85 / len(titles)
-        for place, title in enumerate(titles):
-            colour, hatch = BARS[title]
-            axis.bar(
-                np.arange(len(groups)) + (place - (len(titles) - 1) / 2) * width,
-                [record[height] for record in records if record[bar] == title],
-                width, label=title, color=STYLES[colour][0], hatch=hatch, edgecolor="white",
-            )  # fmt: skip
-        axis.set(yscale="log", ylabel=label)
-        smallest = min(record[height] for record in records)
-        axis.set_ylim(bottom=10.0 ** np.floor(np.log10(smallest)))
-        axis.set_xticks(range(len(groups)), groups)
-        axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-    return figure
-
-
 def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
-    """Make tables of counts and times, a figure of both, and one of times over bag sizes."""
-    counts, times = count_table(plan, ledger), time_table(plan, ledger)
-    bars = {
-        "steps": ("steps", "ours", counts.records),
-        "milliseconds": ("method", "milliseconds", times.records),
-    }
+    """Make tables of counts and times, and a figure of times over bag sizes."""
     over_n = size_table(plan, ledger)
     curves = curve_figure(
         "complexity-size",
@@ -392,15 +295,15 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
         logarithmic=True,
         y_logarithmic=True,
     )
-    figure = Figure("complexity", "Cost of one E-step", lambda: draw_bars(bars))
-    return [counts, times, share_table(plan, ledger), over_n, figure, curves]
+    tables = (table(plan, ledger) for table in (count_table, time_table, share_table))
+    return [*tables, over_n, curves]
 
 
 STUDY = Study(
     "complexity",
-    "what one E-step costs, counted as in the paper, visited by unbag, and timed",
+    "the cost of one E-step, counted as in the paper, visited by unbag, and timed",
     units=units,
     present=present,
-    drawn=("complexity-size",),
+    listed=("complexity-size",),
     timed=True,
 )

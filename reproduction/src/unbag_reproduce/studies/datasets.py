@@ -1,8 +1,10 @@
 """The size of each data set: Table 2 of the paper. Nothing is fitted: it must come out exactly."""
 
-from unbag.datasets import describe
-from unbag_reproduce import Plan, Study, Table, comparison_table, load, published_figure
-from unbag_reproduce.datasets import load as load_dataset
+from unbag_reproduce.data import load
+from unbag_reproduce.datasets import describe
+from unbag_reproduce.plan import Plan, Study
+from unbag_reproduce.published import published_figure
+from unbag_reproduce.tables import Table, comparison_table
 
 #: Column of the table, key of the published figure, key of ours, decimals as printed.
 COLUMNS = (
@@ -19,14 +21,7 @@ MANY = 10
 
 
 def compared(ours: float, published: float | None, decimals: int) -> tuple[str, float | None]:
-    """Write a count beside the published one, both with the decimals that were printed.
-
-    Returns
-    -------
-    text : str
-        Ours; and in brackets, where there is one, the published figure.
-    difference : float or None
-        Of the rounded figures.
+    """Write a count next to the published one, both with the decimals that were printed.
 
     Examples
     --------
@@ -43,7 +38,7 @@ def compared(ours: float, published: float | None, decimals: int) -> tuple[str, 
 
 def size_table(plan: Plan) -> Table:
     """Make the table of sizes."""
-    sizes = describe([load_dataset(name) for name in plan.data])
+    sizes = describe(list(plan.data))
     records, cells = [], {}
     for place, name in enumerate(sizes["name"]):
         for column, known_as, key, decimals in COLUMNS:
@@ -63,7 +58,7 @@ def size_table(plan: Plan) -> Table:
         "Size of the data sets",
         records,
         [
-            f"In brackets: published. {n_equal} of {n_compared} figures agree as printed. The "
+            f"{n_equal} of {n_compared} figures agree as printed. The "
             "paper has no row for the union version of HJA bird; it differs from HJA bird in its "
             "labels alone, so all but the labels per bag can be compared. Counted, not drawn: the "
             "same for every seed and level."

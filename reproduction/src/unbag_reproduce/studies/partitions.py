@@ -1,4 +1,4 @@
-"""How far a mean over ten folds moves when the folds are drawn anew, with the letters.
+"""How far a mean over ten folds moves when the folds, and the letters, are drawn again.
 
 The paper's folds are not known, nor are its draws of the letters. Each method, at the setting that
 the main tables chose for it, is measured on several partitions of the bags; so a difference from
@@ -7,36 +7,25 @@ the paper can be held to what another partition does by itself.
 
 from itertools import product
 
-from unbag_reproduce import (
-    BAG_MEASURES,
-    METHODS,
-    Comparison,
-    Figure,
-    Plan,
-    Results,
-    Study,
-    Table,
-    Unit,
-    Values,
-    are_done,
-    comparison_table,
-    fold,
-    measured,
-    some_methods,
-    spread,
-    words,
-)
+from unbag_reproduce.comparison import Comparison, fit_fold, measured, some_methods
+from unbag_reproduce.figures import Figure
+from unbag_reproduce.ledger import Results
+from unbag_reproduce.methods import METHODS
+from unbag_reproduce.plan import Plan, Study
+from unbag_reproduce.statistics import BAG_MEASURES, spread, words
+from unbag_reproduce.tables import Table, comparison_table
+from unbag_reproduce.unit import Unit, Values
 
 ACCURACY = "inductive_accuracy"
 #: The partition of the main tables, and as many as there are others.
-N_PARTITIONS = {"quick": 2, "standard": 6, "full": 10}
+N_PARTITIONS = {"quick": 2, "standard": 6}
 #: What the settings of methods are chosen by.
 CHOSEN = {
     ACCURACY: Comparison(
-        fold, some_methods("mlr", "sim", "mimlfast", "lsbcmm", "slr", "dummy"), (ACCURACY,)
+        fit_fold, some_methods("mlr", "sim", "mimlfast", "lsbcmm", "slr", "dummy"), (ACCURACY,)
     ),
     "average_precision": Comparison(
-        fold, some_methods("mimlsvm", "mimlnn", "dummy-bags"), ("average_precision",)
+        fit_fold, some_methods("mimlsvm", "mimlnn", "dummy-bags"), ("average_precision",)
     ),
 }
 
@@ -50,7 +39,7 @@ def partition_units(plan: Plan, name: str, method: str, setting: Values) -> list
     return [
         [
             Unit(
-                fold, name, draws[place % len(draws)], method, setting, fold=number,
+                fit_fold, name, draws[place % len(draws)], method, setting, fold=number,
                 n_folds=plan.n_folds, seed=plan.seed + place,
             )
             for place in range(N_PARTITIONS[plan.level])
@@ -86,7 +75,7 @@ def records_of(plan: Plan, ledger: Results) -> list[Values]:
     for name, measure in product(plan.data, (ACCURACY, *BAG_MEASURES)):
         for method in METHODS:
             folds = found.get((name, method))
-            if folds is None or not are_done(ledger, folds) or not has(method, measure):
+            if folds is None or not has(method, measure):
                 continue
             values = measured(ledger, folds, measure)
             records.append(
@@ -106,15 +95,15 @@ def selection_note(plan: Plan, records: list[Values]) -> str:
         each.title for each in CHOSEN[ACCURACY].methods.values() if len(each.grids[plan.level]) > 1
     }
     listed = ", ".join(
-        f"{each['data']}, {each['method']} {each['main']:.1f} and {each['others']:.1f}"
+        f"{each['method']} on {each['data']} {each['main']:.1f} and {each['others']:.1f}"
         for each in records
         if each["measure"] == words(ACCURACY)
         and each["method"] in tuned
         and len(plan.draws(each["data"])) == 1
     )
     return (
-        "What choosing settings on test folds is worth: instance accuracy on the partition that "
-        f"chose them, and on the others, which did not: {listed}."
+        "Instance accuracy on the partition that chose the settings, and on the others, which did "
+        f"not: {listed}."
         if listed
         else ""
     )
@@ -136,11 +125,9 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
             "Means over ten folds (%), and their deviation from partition to partition",
             records,
             [
-                f"Of {N_PARTITIONS[plan.level]} partitions of the bags into folds, the first being "
-                "that of the main tables; they take the draws of the letters in turn, so that "
-                "folds and letters change together there. Settings are those of the main tables, "
-                "chosen by instance accuracy, those of MIMLSVM and MIMLNN by average precision. "
-                f"{plan.describe()}.",
+                f"{N_PARTITIONS[plan.level]} partitions of the bags into folds; the first is also "
+                "in the main tables, which chose the settings. They take the draws of the letters "
+                "in turn.",
                 *filter(None, [selection_note(plan, records)]),
             ],
             row=lambda record: f"{record['data']}, {record['measure']}",
@@ -151,13 +138,15 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
 
 STUDY = Study(
     "partitions",
-    "how far means over ten folds move when folds, and letters, are drawn anew (evidence)",
+    "means over ten folds when folds, and letters, are drawn again",
     units=units,
     present=present,
+    listed=("partitions",),
     remarks="""\
-The deviations of single folds, which the main tables print as the paper does, say little of this:
-all partitions share the same bags, so their means are much closer to each other than means over
-other bags would be. The difference of two such means, ours and the paper's, deviates by 1.4 times
-as much; on the letters, where ours are means over five draws, by 1.1 to 1.4 times: 1.1 is taken.
+These deviations decide whether a difference from the paper is within what folds and letters vary by
+([differences](#differences)). All partitions share the same bags, so their means are much closer to
+each other than means over other bags would be. The difference of two such means, ours and the
+paper's, deviates by 1.4 times as much; on the letters, where ours are means over five draws, by 1.1
+times.
 """,
 )

@@ -9,22 +9,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unbag_reproduce import (
-    Figure,
-    Plan,
-    Results,
-    Study,
-    Table,
-    Unit,
-    Values,
-    beside,
-    comparison_table,
-    levels,
-    load,
-    published,
-)
+from unbag_reproduce.data import load
 from unbag_reproduce.e_steps import bag_costs, cheapest_bags, e_step_unit
-from unbag_reproduce.notes import OVER_FOLD_MEANS
+from unbag_reproduce.figures import Figure
+from unbag_reproduce.ledger import Results
+from unbag_reproduce.methods import levels
+from unbag_reproduce.plan import Plan, Study
+from unbag_reproduce.published import published
+from unbag_reproduce.tables import Table, beside, comparison_table
 from unbag_reproduce.timing import (
     INFERENCES,
     SHORTCUT_DATA,
@@ -34,8 +26,8 @@ from unbag_reproduce.timing import (
     curve_units,
     curves_of,
     published_at,
-    warning_counts,
 )
+from unbag_reproduce.unit import Unit, Values, task
 
 PERCENTS = levels(tuple(range(0, 100, 10)), quick=(0, 20, 50, 80))
 #: The share of pruned bags that the paper's text speaks of.
@@ -49,22 +41,10 @@ GAINS = {
     "fit_fast": "time of a fit, FAST",
     "fit_auto": "time of a fit, unbag",
 }
-#: A speed-up by this factor more than the instances left out explain is put down to inference.
-NOTABLE = 1.25
 
 
 def cost_ratio(sizes: ArrayLike, cardinalities: ArrayLike, kept_percent: int) -> float:
-    """Divide the cost of all bags by that of the bags that pruning keeps.
-
-    Parameters
-    ----------
-    sizes, cardinalities : sequences of int of shape (n_bags,)
-        Instances and labels of each bag.
-    kept_percent : int
-
-    Returns
-    -------
-    float
+    """Divide the cost of all bags by the cost of the bags that pruning keeps.
 
     Examples
     --------
@@ -77,15 +57,9 @@ def cost_ratio(sizes: ArrayLike, cardinalities: ArrayLike, kept_percent: int) ->
     return float(costs.sum() / costs[cheapest_bags(sizes, cardinalities, kept_percent)].sum())
 
 
-def pruned_cost(unit: Unit) -> dict[str, float]:
-    """Count what pruning leaves of a data set.
-
-    Returns
-    -------
-    dict of str to float
-        ``ratio`` of the cost of all bags to that of those kept; ``instance_ratio``, of their
-        numbers of instances.
-    """
+@task
+def count_pruned(unit: Unit) -> dict[str, float]:
+    """Count what pruning leaves of a data set."""
     bags, y = load(unit.data, unit.draw)
     shape = bags.sizes, y.sum(axis=1), unit.condition["kept_percent"]
     n_kept = bags.sizes[cheapest_bags(*shape)].sum()
@@ -94,7 +68,7 @@ def pruned_cost(unit: Unit) -> dict[str, float]:
 
 def cost_unit(plan: Plan, name: str) -> Unit:
     """Return the unit of work that counts costs; all draws have the same."""
-    return Unit(pruned_cost, name, plan.seed, condition={"kept_percent": 100 - TYPICAL})
+    return Unit(count_pruned, name, plan.seed, condition={"kept_percent": 100 - TYPICAL})
 
 
 def units(plan: Plan, ledger: Results | None = None) -> list[Unit]:
@@ -108,18 +82,12 @@ def units(plan: Plan, ledger: Results | None = None) -> list[Unit]:
             for inference in INFERENCES
             for percent in (0, TYPICAL)
         ),
-        *curve_units(plan, "em", "prune", PERCENTS[plan.level]),
+        *curve_units(plan, "em", "pruned", PERCENTS[plan.level]),
     ]
 
 
 def gains_of(plan: Plan, ledger: Results, curves: Curves, name: str) -> dict[str, float]:
-    """Return by what factor the cheaper bags cost less than all, in several ways.
-
-    Returns
-    -------
-    dict of str to float
-        ``counted`` and ``instances``; for each inference, of an E-step and of a fit.
-    """
+    """Return by what factor the cheaper bags cost less than all, in several ways."""
     counted = ledger[cost_unit(plan, name)]
     place = PERCENTS[plan.level].index(TYPICAL)
     gains = {"counted": counted["ratio"], "instances": counted["instance_ratio"]}
@@ -143,7 +111,7 @@ def published_gain(name: str, gain: str) -> float | None:
     return None if table is None else published_at(published()["pruning"][table], name)
 
 
-def ratio_table(plan: Plan, gains: dict[str, Values], changes: dict[str, float]) -> Table:
+def ratio_table(plan: Plan, gains: dict[str, Values]) -> Table:
     """Make the table of what leaving out a fifth of the bags gains."""
     records = [
         {
@@ -157,68 +125,13 @@ def ratio_table(plan: Plan, gains: dict[str, Values], changes: dict[str, float])
         f"All bags over the cheapest {100 - TYPICAL} % of them: ratio of cost",
         records,
         [
-            "In brackets: published, and the difference; what was published for HJA bird stands "
-            f"beside HJA union. Kept are {100 - TYPICAL} % of the bags, rounded down: those of the "
-            "lowest n k 2^k. Counts and E-steps are over all bags, at the fitted model; fits "
-            f"over the training bags of the folds. {plan.describe()}.",
-            verdict(gains, changes),
+            f"In brackets: published (HJA bird for HJA). Kept are the {100 - TYPICAL} % of the "
+            "bags with the lowest n k 2^k. Counts and E-steps are over all bags, at the fitted "
+            "model; fits are over the training bags of the folds.",
+            "Fewer instances alone explain a speed-up by as much as their ratio.",
         ],
         row="data",
         column="of",
-    )
-
-
-def verdict(gains: dict[str, Values], changes: dict[str, float]) -> str:
-    """Return, from the results, where leaving bags out for the sake of inference pays.
-
-    Fewer instances take less time whatever the inference. Only what is clearly more than that is
-    put down to the bags of many labels.
-
-    Parameters
-    ----------
-    gains : dict of str to dict
-        Data set to what `gains_of` returns.
-    changes : dict of str to float
-        Data set to points of accuracy that leaving bags out gains or loses.
-
-    Examples
-    --------
-    >>> gains = {"letters": {"instances": 1.6, "e_step_fast": 4.8, "e_step_auto": 3.0,
-    ...                      "fit_fast": 4.2, "fit_auto": 1.7}}
-    >>> verdict(gains, {"letters": -1.2})
-    'Fewer instances alone explain a speed-up of 1.6 (letters). At least 1.25 times that is gained
-    in E-steps with FAST on letters (4.8), with unbag on letters (3.0); in whole fits with FAST on
-    letters (4.2), with unbag on none. So what pruning gains in the E-steps of unbag does not show
-    in whole fits on letters. Accuracy changes by -1.2 (letters) points; the paper calls it hardly
-    changed.'
-    """
-
-    def listed(things):
-        return ", ".join(things) or "none"
-
-    clear = {
-        key: {n: each[key] for n, each in gains.items() if each[key] > NOTABLE * each["instances"]}
-        for key in ("e_step_fast", "e_step_auto", "fit_fast", "fit_auto")
-    }
-    on = {
-        key: listed(f"{name} ({gain:.1f})" for name, gain in found.items())
-        for key, found in clear.items()
-    }
-    fewer = listed(f"{each['instances']:.1f} ({name})" for name, each in gains.items())
-    hidden = [name for name in clear["e_step_auto"] if name not in clear["fit_auto"]]
-    so = (
-        "So what pruning gains in the E-steps of unbag does not show in whole fits on "
-        f"{listed(hidden)}. "
-        if hidden
-        else ""
-    )
-    return (
-        f"Fewer instances alone explain a speed-up of {fewer}. At least {NOTABLE:g} times that is "
-        f"gained in E-steps with FAST on {on['e_step_fast']}, with unbag on {on['e_step_auto']}; "
-        f"in whole fits with FAST on {on['fit_fast']}, with unbag on {on['fit_auto']}. {so}"
-        "Accuracy changes by "
-        f"{listed(f'{change:+.1f} ({name})' for name, change in changes.items())} points; the "
-        "paper calls it hardly changed."
     )
 
 
@@ -239,24 +152,17 @@ def extrapolated_times(percents: Sequence[float], seconds: Sequence[float]) -> n
 def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
     """Make tables of ratios, accuracies and times, and figures of the latter two."""
     percents = PERCENTS[plan.level]
-    curves = curves_of(plan, ledger, "em", "prune", percents)
+    curves = curves_of(plan, ledger, "em", "pruned", percents)
     gains = {name: gains_of(plan, ledger, curves, name) for name in plan.data}
-    place = percents.index(TYPICAL)
-    changes = {
-        name: curves[name, "FAST"][place]["accuracy"] - curves[name, "FAST"][0]["accuracy"]
-        for name in plan.data
-    }
     accuracies, times = curve_tables(
         "pruning",
         "bags left out",
         curves,
         percents,
         accuracy_notes=[
-            "The paper shows its curves as pictures only. Both ways of inference are exact up "
-            "to rounding; where they differ, backtracking has probably magnified that. "
-            f"{OVER_FOLD_MEANS} {warning_counts(curves)} {plan.describe()}."
+            "The paper has its curves as pictures. Both ways of inference are exact up to rounding."
         ],
-        time_notes=[f"CPU time of one thread; the median over folds and draws. {plan.describe()}."],
+        time_notes=["CPU time of one thread; the median over folds and draws."],
     )
     extrapolated = [
         {
@@ -278,7 +184,7 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
         x_label="bags left out, %",
         logarithmic=False,
     )
-    return [ratio_table(plan, gains, changes), accuracies, times, *figures]
+    return [ratio_table(plan, gains), accuracies, times, *figures]
 
 
 STUDY = Study(
@@ -286,7 +192,7 @@ STUDY = Study(
     "accuracy and time when the most expensive bags are left out",
     units=units,
     present=present,
-    drawn=("pruning-accuracy", "pruning-time"),
+    listed=("pruning-accuracy", "pruning-time"),
     timed=True,
     data=SHORTCUT_DATA,
 )

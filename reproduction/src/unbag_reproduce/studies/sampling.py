@@ -1,7 +1,11 @@
 """A new sample of the bags in each iteration: Figure 11 of the paper."""
 
-from unbag_reproduce import Figure, Plan, Results, Study, Table, levels, published
-from unbag_reproduce.notes import OVER_FOLD_MEANS
+from unbag_reproduce.figures import Figure
+from unbag_reproduce.ledger import Results
+from unbag_reproduce.methods import levels
+from unbag_reproduce.plan import Plan, Study
+from unbag_reproduce.published import published
+from unbag_reproduce.tables import Table
 from unbag_reproduce.timing import (
     INFERENCES,
     SHORTCUT_DATA,
@@ -12,7 +16,6 @@ from unbag_reproduce.timing import (
     curve_units,
     curves_of,
     published_at,
-    warning_counts,
 )
 
 PERCENTS = levels((1, 2, 5, 10, 20, 50, 100), quick=(5, 20, 100))
@@ -51,63 +54,20 @@ def with_speed_ups(curves: Curves, percents: tuple[int, ...]) -> Curves:
     }
 
 
-def whole_runs(plan: Plan, curves: Curves) -> str:
-    """Return what a whole cross-validation takes beside the published one, where both are known."""
-    known = published()["sampling"]["runtime"]
-    places = {percent: place for place, percent in enumerate(PERCENTS[plan.level])}
-    said = [
-        f"{plan.n_folds * points[places[percent]]['seconds']:.2g} s at {percent} % "
-        f"({name}; published: {seconds} s)"
-        for (name, line), points in curves.items()
-        if plan.n_folds == 10 and line == INFERENCES["fast"]
-        if (times := published_at(known, name))
-        for percent, seconds in zip(times["sampled_percent"], times["seconds"], strict=True)
-    ]
-    return f" A whole cross-validation takes {', '.join(said)}." if said else ""
-
-
-def accuracy_changes(curves: Curves, percents: tuple[int, ...]) -> str:
-    """Return how the accuracy changes at the share of bags that the paper's text speaks of.
-
-    Examples
-    --------
-    >>> points = [{"accuracy": 65.5}, {"accuracy": 69.2}]
-    >>> accuracy_changes({("letters", "FAST"): points}, (20, 100))
-    'With 20 % in place of all bags, accuracy changes by -3.7 (letters) points; the paper calls it
-    the same level.'
-    """
-    percent = published()["sampling"]["speedup"]["sampled_percent"]
-    some, whole = percents.index(percent), percents.index(WHOLE)
-    changes = ", ".join(
-        f"{points[some]['accuracy'] - points[whole]['accuracy']:+.1f} ({name})"
-        for (name, line), points in curves.items()
-        if line == INFERENCES["fast"]
-    )
-    return (
-        f"With {percent} % in place of all bags, accuracy changes by {changes} points; the paper "
-        "calls it the same level."
-    )
-
-
 def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
     """Make tables of accuracies, times and speed-ups, and figures of the former two."""
     percents = PERCENTS[plan.level]
-    curves = curves_of(plan, ledger, "stochastic", "sample_fraction", percents)
+    curves = curves_of(plan, ledger, "stochastic", "sampled", percents)
     accuracies, times = curve_tables(
         "sampling",
         "bags in each iteration",
         curves,
         percents,
         accuracy_notes=[
-            "50 iterations, each on a new sample, drawn without replacement; the step is found "
-            "by backtracking on the sample. The paper shows its curves as pictures only. "
-            f"{OVER_FOLD_MEANS} {accuracy_changes(curves, percents)} {warning_counts(curves)} "
-            f"{plan.describe()}."
+            "50 iterations, each on a new sample, drawn without replacement; the step is found by "
+            "backtracking on the sample."
         ],
-        time_notes=[
-            "CPU time of one thread; the median over folds and draws."
-            f"{whole_runs(plan, curves)} {plan.describe()}."
-        ],
+        time_notes=["CPU time of one thread; the median over folds and draws."],
     )
     speed_ups = curve_table(
         "sampling-speed-up",
@@ -115,10 +75,7 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
         "speed-up",
         with_speed_ups(curves, percents),
         percents,
-        [
-            "In brackets: published, and the difference; what was published for HJA bird "
-            f"stands beside HJA union. {plan.describe()}."
-        ],
+        ["In brackets: published (HJA bird for HJA)."],
         published_speed_up,
     )
     figures = curve_figures(
@@ -135,11 +92,9 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
 STUDY = Study(
     "sampling",
     "accuracy and time when each iteration sees a sample of the bags",
-    units=lambda plan, ledger: curve_units(
-        plan, "stochastic", "sample_fraction", PERCENTS[plan.level]
-    ),
+    units=lambda plan, ledger: curve_units(plan, "stochastic", "sampled", PERCENTS[plan.level]),
     present=present,
-    drawn=("sampling-accuracy", "sampling-time"),
+    listed=("sampling-accuracy", "sampling-time"),
     timed=True,
     data=SHORTCUT_DATA,
 )

@@ -7,27 +7,22 @@ required. An answer is *wrong* if a posterior probability errs by more than `WRO
 if its error bound, infinite or not, is above that too: a wrong answer must be flagged.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
-from unbag.union import infer
-from unbag_reproduce import (
-    Figure,
-    Plan,
-    Results,
-    Study,
-    Table,
-    Unit,
-    Values,
-    comparison_table,
-    curve_figure,
-    levels,
-)
+from unbag.paper.fast import infer_as_published
+from unbag.union import UnionProblem, infer
+from unbag_reproduce.figures import Figure, curve_figure
+from unbag_reproduce.ledger import Results
+from unbag_reproduce.methods import levels
+from unbag_reproduce.plan import Plan, Study
+from unbag_reproduce.tables import Table, comparison_table
+from unbag_reproduce.unit import Unit, Values, task
 
-KERNELS = ("fast", "forward", "dense", "adaptive", "chain", "auto")
+PUBLISHED = ("fast", "forward")
+KERNELS = (*PUBLISHED, "dense", "adaptive", "chain", "auto")
 WRONG = 1e-6
 #: Labels, instances, and what the answers are compared with.
 SHAPES = (
@@ -41,7 +36,7 @@ SCALES = levels(
     quick=(1.0, 3.0, 10.0, 30.0, 100.0),
 )
 #: Number of bags per scale: of those that are enumerated, and of the larger ones.
-N_BAGS = {"quick": (300, 30), "standard": (5000, 300), "full": (20000, 1000)}
+N_BAGS = {"quick": (300, 30), "standard": (5000, 300)}
 #: Bags enumerated at once, to bound the memory.
 BLOCK = 200
 #: What a figure can show of an error of zero.
@@ -50,11 +45,6 @@ SMALLEST = 1e-17
 
 def covering_labellings(n_instances: int, n_labels: int) -> np.ndarray:
     """List every labelling that uses each label at least once.
-
-    Returns
-    -------
-    ndarray of float of shape (n_labellings, n_instances, n_labels)
-        1.0 where the instance has the label.
 
     Examples
     --------
@@ -70,14 +60,6 @@ def enumerated_posterior(log_prior: np.ndarray) -> np.ndarray:
 
     Only positive terms are added, each relative to the largest of its bag, so nothing cancels
     and what underflows does not count. This shares nothing with the kernels.
-
-    Parameters
-    ----------
-    log_prior : ndarray of shape (n_bags, n_instances, n_labels)
-
-    Returns
-    -------
-    ndarray of shape (n_bags, n_instances, n_labels)
 
     Examples
     --------
@@ -102,34 +84,18 @@ def enumerated_posterior(log_prior: np.ndarray) -> np.ndarray:
 def draw_priors(
     n_bags: int, n_instances: int, n_labels: int, scale: float, seed: int
 ) -> np.ndarray:
-    """Draw log-probabilities whose logits are normal with the given scale.
-
-    Returns
-    -------
-    ndarray of shape (n_bags, n_instances, n_labels)
-    """
+    """Draw log-probabilities whose logits are normal with the given scale."""
     rng = np.random.default_rng([seed, n_instances, n_labels, round(1000 * scale)])
     logits = scale * rng.normal(size=(n_bags, n_instances, n_labels))
     logits -= logits.max(axis=2, keepdims=True)
     return logits - np.log(np.exp(logits).sum(axis=2, keepdims=True))
 
 
+@task
 def answer_random_bags(unit: Unit) -> dict[str, float]:
     """Let every kernel answer the same random bags, and compare with the reference.
 
-    Parameters
-    ----------
-    unit : Unit
-        Its condition has the ``scale`` of the logits, ``n_labels``, ``n_instances``, ``n_bags``
-        and the ``reference``.
-
-    Returns
-    -------
-    dict of str to float
-        For each kernel, the ``median`` and the ``worst`` over bags of the largest absolute error
-        of a posterior probability; and the percentages of bags that are ``wrong``, that are
-        ``flagged``, whose error bound is ``infinite``, and that are wrong but not flagged
-        (``silent``).
+    The errors are the largest of a posterior of a bag; shares of bags are in percent.
     """
     n_bags, n_instances, n_labels, scale, reference = (
         unit.condition[key] for key in ("n_bags", "n_instances", "n_labels", "scale", "reference")
@@ -145,7 +111,10 @@ def answer_random_bags(unit: Unit) -> dict[str, float]:
         expected = infer(*bags, method=reference).posterior.reshape(log_prior.shape)
     result = {}
     for kernel in KERNELS:
-        answer = infer(*bags, method=kernel)
+        if kernel in PUBLISHED:
+            answer = infer_as_published(UnionProblem(*bags[1:]), bags[0], kernel)
+        else:
+            answer = infer(*bags, method=kernel)
         error = np.abs(answer.posterior.reshape(log_prior.shape) - expected).max(axis=(1, 2))
         wrong, flagged = error > WRONG, answer.error_bound > WRONG
         result |= {
@@ -208,76 +177,33 @@ def stability_records(plan: Plan, ledger: Results) -> list[Values]:
     ]  # fmt: skip
 
 
-def error_text(error: float) -> str:
-    """Write an error to one digit; what is below the rounding of 1, just as that.
-
-    Examples
-    --------
-    >>> error_text(3.2e-9), error_text(0.0)
-    ('3e-09', '< 1e-16')
-    """
-    return f"{error:.0e}" if error >= 1e-16 else "< 1e-16"
-
-
-def kernel_table(
-    name: str,
-    title: str,
-    records: list[Values],
-    notes: list[str],
-    write: Callable[[Values], str],
-) -> Table:
+def stability_table(plan: Plan, records: list[Values]) -> Table:
     """Make a table of one row per shape and round scale, and one column per kernel."""
+    enumerated, larger = N_BAGS[plan.level]
+    silent = max(record["wrong_not_flagged_percent"] for record in records)
     table = comparison_table(
-        name,
-        title,
+        "stability",
+        "Bags (%) answered wrongly, and flagged",
         [record for record in records if record["scale"] in SCALES["quick"]],
-        notes,
+        [
+            f"{enumerated} bags per row with normal logits of that scale, compared with the sum "
+            f"over all labellings; {larger} of the largest bags, compared with chain. Wrong: an "
+            f"error above {WRONG:g}. Flagged: an error bound above that, or infinite. Wrong but "
+            f"not flagged: {silent:g} % at most. By default (auto), unbag asks chain where the "
+            "bound of the others is not small."
+        ],
         row=lambda record: (
             f"{shape_name(record['labels'], record['instances'])}, scale {record['scale']:g}"
         ),
         column="kernel",
-        write=write,
+        write=lambda record: f"{record['wrong_percent']:.1f}, {record['flagged_percent']:.1f}",
     )
-    body = [[cell or "reference" for cell in row] for row in table.body]
-    return replace(table, body=body, records=records)
+    return replace(table, records=records)
 
 
 def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
-    """Make a table of errors, one of flags, and a figure of the worst errors."""
+    """Make a table of wrong and flagged answers, and a figure of the worst errors."""
     records = stability_records(plan, ledger)
-    enumerated, larger = N_BAGS[plan.level]
-    how = (
-        f"{enumerated} bags per row with normal logits of that scale, compared with the sum over "
-        f"all labellings; {larger} of the largest bags, compared with chain. All labels "
-        f"are required. The CSV file has all scales. Seed {plan.seed}; {plan.level} level. The "
-        "paper has no such table."
-    )
-    silent = max(record["wrong_not_flagged_percent"] for record in records)
-    errors = kernel_table(
-        "stability",
-        "Largest absolute error of a bag's posteriors: median over bags, and worst",
-        records,
-        [
-            f"{how} FAST and forward are the published algorithms, in double precision, after the "
-            "normalisation of rows that all E-steps share."
-        ],
-        lambda record: f"{error_text(record['median_error'])}, {error_text(record['worst_error'])}",
-    )
-    flags = kernel_table(
-        "stability-flags",
-        "Bags (%) answered wrongly, flagged, and answered wrongly without a flag",
-        records,
-        [
-            f"Wrong: an error above {WRONG:g}. Flagged: an error bound above that, or infinite. "
-            f"Wrong but not flagged: {silent:g} % at most. By default (auto) an answer of "
-            "dense or adaptive is taken only where its bound is small, and chain is asked "
-            f"otherwise. {how}"
-        ],
-        lambda record: (
-            f"{record['wrong_percent']:.1f}, {record['flagged_percent']:.1f}, "
-            f"{record['wrong_not_flagged_percent']:.1f}"
-        ),
-    )
     figure = curve_figure(
         "stability",
         "Worst error of a posterior over the confidence of the priors",
@@ -291,7 +217,7 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
         logarithmic=True,
         y_logarithmic=True,
     )
-    return [errors, flags, figure]
+    return [stability_table(plan, records), figure]
 
 
 STUDY = Study(
@@ -299,6 +225,5 @@ STUDY = Study(
     "errors of E-steps, the published ones among them, under confident priors",
     units=units,
     present=present,
-    drawn=("stability",),
     data=(),
 )

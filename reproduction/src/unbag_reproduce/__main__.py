@@ -1,0 +1,5 @@
+"""``python -m unbag_reproduce``."""
+
+from .program import main
+
+main()

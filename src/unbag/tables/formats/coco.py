@@ -1,0 +1,164 @@
+"""COCO annotations: boxes in pictures, of named categories.
+
+Checked against ``cocodataset/cocodataset.github.io`` (``dataset/format-data.htm``): ``images`` with
+``id``, ``file_name``, ``width`` and ``height``; ``annotations`` with ``image_id``, ``category_id``
+and ``bbox``, which is x, y, width and height in pixels from the top left corner, counted from 0;
+``categories`` with ``id`` and ``name``. ``segmentation`` is a list of polygons, each x, y, x, y and
+so on.
+"""
+
+import json
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike
+
+from unbag._files import DataError, PathLike, check, writing
+from unbag._messages import listed, shortened
+from unbag.tables.adapted import Adapted, Choices, Head, finite_number
+from unbag.tables.bag_table import BagTable
+from unbag.tables.spans import Spans, column_numbers
+from unbag.tables.tags import union_of
+from unbag.tagging import label_text
+
+PARTS = ("images", "annotations", "categories")
+#: Columns of a box, in pixels, and of the size of its picture.
+BOX = ("x", "y", "width", "height")
+SIZE = ("image_width", "image_height")
+
+
+def is_coco(head: Head) -> bool:
+    """Return whether a JSON file has images, annotations and categories."""
+    return isinstance(head.document, dict) and set(PARTS[:2]) <= head.document.keys()
+
+
+def read_coco(head: Head, _: Choices) -> Adapted:
+    """Read boxes: a bag is a picture, an instance a box; its category is its known label.
+
+    The tags are the union of the labels. The features are the box and the size of the picture, in
+    pixels. Pictures without boxes are left out.
+    """
+    document = head.document
+    check(
+        isinstance(document, dict),
+        f"{head.path} is not a file of COCO: expected an object with {', '.join(PARTS)}.",
+    )
+    for part in PARTS:
+        check(
+            isinstance(document.get(part), list),
+            f"{head.path} has no list {part!r}, which COCO's annotations have.",
+        )
+    images = _by_id(document["images"], "file_name", head, "images")
+    categories = _by_id(document["categories"], "name", head, "categories")
+    rows, places = [], []
+    for number, annotation in enumerate(document["annotations"], 1):
+        where = f"{head.path}, annotation {number}"
+        check(isinstance(annotation, dict), f"{where} is not an object.")
+        image = _referred(annotation, "image_id", images, where)
+        category = _referred(annotation, "category_id", categories, where)
+        size = [finite_number(image.get(side, 0), where) for side in ("width", "height")]
+        box = _box(annotation, where)
+        rows.append((str(image["file_name"]), label_text(category["name"]), *box, *size))
+        places.append(f"annotation {number}")
+    check(rows, f"{head.path} has no annotations.")
+    names = ("bag", "instance_label", *BOX, *SIZE)
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+    tags = union_of(columns["bag"], [[label] for label in columns["instance_label"]])
+    n_empty = len({str(each["file_name"]) for each in images.values()} - tags.keys())
+    notes = (f"Pictures without boxes, left out: {n_empty}.",) if n_empty else ()
+    table = pa.table({name: list(cells) for name, cells in columns.items()})
+    return Adapted(table, tags, places.__getitem__, notes)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, (str, int)) and bool(label_text(value))
+
+
+def _by_id(objects: list[Any], name: str, head: Head, part: str) -> dict[Any, dict[str, Any]]:
+    found: dict[Any, dict[str, Any]] = {}
+    for number, each in enumerate(objects, 1):
+        where = f"{head.path}, {part}, number {number}"
+        check(
+            isinstance(each, dict) and _is_name(each.get("id")) and _is_name(each.get(name)),
+            f"{where} needs an 'id' and a {name!r}.",
+        )
+        check(each["id"] not in found, f"{where}: the id {each['id']} occurs twice.")
+        found[each["id"]] = each
+    return found
+
+
+def _referred(
+    annotation: dict[str, Any], key: str, objects: dict[Any, dict[str, Any]], where: str
+) -> dict[str, Any]:
+    given = annotation.get(key)
+    if not _is_name(given) or given not in objects:
+        raise DataError(f"{where}: the {key} {shortened(given)} does not exist.")
+    return objects[given]
+
+
+def _box(annotation: dict[str, Any], where: str) -> list[float]:
+    box = annotation.get("bbox")
+    if not isinstance(box, list) or len(box) != 4:
+        raise DataError(f"{where}: 'bbox' should be [x, y, width, height], not {shortened(box)}.")
+    return [finite_number(each, f"{where}, 'bbox'") for each in box]
+
+
+def write_coco(
+    path: PathLike,
+    table: BagTable,
+    labels: ArrayLike,
+    *,
+    score: ArrayLike | None = None,
+) -> None:
+    """Write annotated regions of pictures as annotations of COCO.
+
+    Outlines become the ``segmentation``; COCO has no holes, so they are filled.
+    """
+    columns = () if table.source is None else table.source.columns
+    missing = [name for name in (*BOX, *SIZE) if name not in columns]
+    check(
+        not missing,
+        f"{table.path} has no boxes in pictures, which files of COCO need: there is no column "
+        f"{listed(missing)}.",
+    )
+    spans = Spans(table, labels, score, need_times=False)
+    boxes = np.stack([column_numbers(table, name, "band") for name in (*BOX, *SIZE)], axis=1)
+    outlines = table.column("outline").tolist() if "outline" in columns else None
+    names = sorted({label for label in spans.labels if label is not None})
+    number_of = {name: number for number, name in enumerate(names, 1)}
+    images, annotations = [], []
+    for number, (name, instances) in enumerate(spans.groups.items(), 1):
+        width, height = boxes[spans.recordings.index(name), 4:].tolist()
+        images.append({"id": number, "file_name": name, "width": width, "height": height})
+        for i in instances:
+            box = boxes[i, :4].tolist()
+            corners = [] if outlines is None else _corners(outlines[i])
+            found = {
+                "id": len(annotations) + 1, "image_id": number,
+                "category_id": number_of[spans.labels[i]], "bbox": box,
+                "area": _area(corners) if corners else box[2] * box[3], "iscrowd": 0,
+                "segmentation": [list(chain(*corners))] if corners else [],
+            }  # fmt: skip
+            if spans.score is not None:
+                found["score"] = round(float(spans.score[i]), 4)
+            annotations.append(found)
+    categories = [{"id": number, "name": name} for name, number in number_of.items()]
+    document = {"images": images, "annotations": annotations, "categories": categories}
+    with writing(path) as file:
+        file.write(json.dumps(document, indent=1, ensure_ascii=False).encode() + b"\n")
+
+
+def _corners(outline: Any) -> list[tuple[float, float]]:
+    """Return the corners of an outline without its holes; none if it is not an outline."""
+    try:
+        pairs = [corner.split(",") for corner in str(outline).split(";")[0].split()]
+        return [(float(x), float(y)) for x, y in pairs]
+    except ValueError:
+        return []
+
+
+def _area(corners: list[tuple[float, float]]) -> float:
+    x, y = np.transpose(corners)
+    return float(abs((x * np.roll(y, -1) - y * np.roll(x, -1)).sum()) / 2)
