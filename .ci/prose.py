@@ -76,9 +76,11 @@ def main() -> None:
     """Print the hits in the files that are named, or in all."""
     tracked = ["git", "ls-files", "*.md", "src/*.py", "src/*.js", ":!docs/results"]
     names = sys.argv[1:] or subprocess.check_output(tracked, text=True).split()
-    found = [(name, *hit) for name in names for hit in sorted(hits(Path(name)))]
-    for name, line, words, hint in found:
-        print(f"{name}:{line}: ...{words}... ({hint})")
+    # Git lists what was deleted and is not committed yet.
+    there = [Path(name) for name in names if Path(name).exists()]
+    found = [(path, *hit) for path in there for hit in sorted(hits(path))]
+    for path, line, words, hint in found:
+        print(f"{path}:{line}: ...{words}... ({hint})")
     if found:
         raise SystemExit("Native writers avoid these patterns: write the sentences again.")
 

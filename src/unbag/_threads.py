@@ -13,18 +13,14 @@ cores that made a small fit twenty times slower.
 import os
 import platform
 import threading
+import traceback
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    ProcessPoolExecutor,
-    ThreadPoolExecutor,
-    wait,
-)
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from importlib.metadata import version
 from multiprocessing import connection, get_context, parent_process
+from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 import joblib
@@ -133,39 +129,73 @@ def completed(
 
     With `n_jobs` of 1 that is here, in order; with more, on so many other processes, which import
     the module of the function.
+
+    Each process has a pipe of its own and is sent a unit only when it waits for one. So any of
+    them can be killed at any moment: no lock stays held, and no message stays half-sent. The
+    executors of Python 3.11 hang when that happens.
     """
     if n_jobs == 1:
         for unit in units:
             yield unit, function(unit)
         return
     # Not forked: a process with threads must not be.
-    pool = ProcessPoolExecutor(n_jobs, get_context("spawn"), _end_with_parent)
+    context = get_context("spawn")
+    processes: list[BaseProcess] = []
+    running: dict[Any, Unit] = {}
     waiting = iter(units)
-    running = {}
     try:
-        while True:
-            # A few more than there are processes, so that none waits; not all, so that a stop
-            # finds little to call off.
-            while len(running) < 2 * n_jobs and (unit := next(waiting, None)) is not None:
-                with interrupts_blocked():
-                    running[pool.submit(function, unit)] = unit
-            if not running:
-                break
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield running.pop(future), future.result()
-        pool.shutdown()
-    except BrokenProcessPool as error:
+        idle: list[Any] = []
+        for _ in range(n_jobs):
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_serve, args=(function, theirs), daemon=True)
+            with interrupts_blocked():
+                process.start()
+                processes.append(process)
+            # The last copy in this process: the pipe ends with the other one.
+            theirs.close()
+            idle.append(ours)
+        finished = []
+        while idle:
+            for ours, unit in zip(idle, waiting, strict=False):
+                running[ours] = unit
+                # If that process is gone, nothing will come back.
+                with suppress(OSError):
+                    ours.send(unit)
+            yield from finished
+            idle = connection.wait(list(running)) if running else []
+            finished = [(running.pop(ours), _received(ours)) for ours in idle]
+    finally:
+        for process in processes:
+            process.kill()
+        for process in processes:
+            process.join()
+
+
+def _received(ours: Any) -> Any:
+    """Return what another process has sent, or raise the error that it has sent."""
+    try:
+        result, error = ours.recv()
+    except (EOFError, OSError):
         raise ChildProcessError(
             "A process that did a part of the work was killed, perhaps because memory ran out. "
             f"Start again with fewer processes ({argument('n_jobs')})."
-        ) from error
-    finally:
-        # An executor cannot end what is running, until Python 3.14 (terminate_workers).
-        processes = list((pool._processes or {}).values())
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
-            process.terminate()
+        ) from None
+    if error is not None:
+        raise error
+    return result
+
+
+def _serve(function, theirs):
+    """Send what a function gives for each unit, or its error, until there are no more units."""
+    _end_with_parent()
+    while True:
+        unit = theirs.recv()
+        try:
+            answer = function(unit), None
+        except Exception as error:
+            error.add_note(traceback.format_exc())
+            answer = None, error
+        theirs.send(answer)
 
 
 def _end_with_parent():
