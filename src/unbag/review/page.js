@@ -649,7 +649,6 @@
     if (found.instances.length === 0) $("gallery").append(element("li", { class: "faint" }, TEXT.none));
     showGalleryFacts(found);
     selectInGallery(0);
-    location.hash = `gallery/${encodeURIComponent(name)}`;
   };
   const showGalleryFacts = (found) => {
     $("precision").textContent = TEXT.precision(found.precision, found.count);

@@ -50,12 +50,9 @@ const TEXT = {
   asked: {
     random: "chosen at random",
     entropy: "least certain",
-    margin: "two labels are close",
     gain: "tells most about its bag",
-    default: "tells most",
     "rare class": "could be of a rare class",
     tag: "is this tag right?",
-    stay: "in the same bag",
   },
   isThere: (label) => `Is there ${label} in this bag?`,
   yes: "Yes",
