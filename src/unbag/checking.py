@@ -28,7 +28,7 @@ from unbag.bags import as_bags, offsets_of
 from unbag.estimators.contract import check_one_for_each_bag
 from unbag.fitting.linear import interruptions_raised
 from unbag.fitting.noise import SEEN_RIGHT, SEEN_WRONG
-from unbag.groups import Groups
+from unbag.groups import Groups, runs
 from unbag.labels import ColumnOfLabel, LabelSetsLike
 from unbag.learning import training_set
 from unbag.model_selection import bag_folds, innermost_model
@@ -153,8 +153,8 @@ def check_labels(
         # Not every model can be told of known labels.
         if data.known is None:
             return {}
-        rows = [np.arange(*bags.offsets[bag : bag + 2]) for bag in train]
-        return {"instance_labels": np.asarray(data.known)[np.concatenate(rows)]}
+        rows = runs(bags.offsets[train], bags.sizes[train])
+        return {"instance_labels": np.asarray(data.known)[rows]}
 
     # Half a fit would judge as if it were a whole one.
     with interruptions_raised():
@@ -207,8 +207,7 @@ def absence_probability(
     pairs = np.argwhere(y != -1)
     for b, c in _runs(pairs, np.diff(offsets), most_rows=PRIORS_AT_ONCE // max(y.shape[1], 1)):
         sizes = np.diff(offsets)[b]
-        starts = offsets_of(sizes)
-        rows = np.arange(starts[-1]) + np.repeat(offsets[b] - starts[:-1], sizes)
+        rows, starts = runs(offsets[b], sizes), offsets_of(sizes)
         without = log_prior[rows]
         without[np.arange(len(rows)), np.repeat(c, sizes)] = -np.inf
         own = None if groups is None else groups[b]

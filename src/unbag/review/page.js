@@ -749,9 +749,9 @@
     const parts = [TEXT.progress(status)];
     if (status.wrong) {
       const { share, low, high } = status.wrong;
-      parts.push(TEXT.wrong_share(percent(share)) + (low === null ? "" : TEXT.interval(percent(low), percent(high))));
+      parts.push(TEXT.wrongShare(percent(share), percent(low), percent(high)));
     }
-    if (status.gain !== null && status.gain !== undefined && status.coming) {
+    if (status.coming) {
       parts.push(TEXT.gain(status.coming, status.gain.toFixed(1), status.change));
     }
     parts.push(...status.notes);
@@ -773,15 +773,11 @@
     document.title = `${found.title} · unbag review`;
     showStatus();
     if (old === null) return;
-    if (found.model !== old.model) {
-      say(TEXT.learnt);
-      if (view === "bags") await refreshBag();
-      else await refreshGallery();
-    } else if (found.answers !== old.answers && !isBusy) {
-      // Somebody has answered elsewhere.
-      if (view === "bags") await refreshBag();
-      else await refreshGallery();
-    }
+    if (found.model !== old.model) say(TEXT.learnt);
+    // Or somebody has answered elsewhere.
+    else if (found.answers === old.answers || isBusy) return;
+    if (view === "bags") await refreshBag();
+    else await refreshGallery();
   };
   let timer = null;
   const watch = async () => {
