@@ -310,9 +310,9 @@ def test_a_port_that_is_taken_is_said(begin, serve):
     from unbag.review.server import ReviewServer
     from unbag.tables import DataError
 
-    client = serve(begin())
+    server = serve(begin()).server
     with pytest.raises(DataError, match="choose another one with"):
-        ReviewServer(begin(), port=client.server.port)
+        ReviewServer(server.session, server.refitting, port=server.port)
 
 
 def test_a_fit_can_be_asked_for(begin, serve):

@@ -756,13 +756,11 @@
     }
     parts.push(...status.notes);
     const fit = status.refit;
-    if (fit) {
-      parts.push(fit.error ?? (fit.running ? TEXT.fitProgress(percent(fit.done)) : TEXT.newAnswers(fit.new, fit.every)));
-      $("refit").disabled = fit.running || fit.new === 0;
-      $("refit").textContent = fit.running ? TEXT.fitting : TEXT.refit;
-      $("fitting").classList.toggle("on", fit.running);
-      $("fitting").firstElementChild.style.width = fit.running ? `${100 * fit.done}%` : "0";
-    }
+    parts.push(fit.error ?? (fit.running ? TEXT.fitProgress(percent(fit.done)) : TEXT.newAnswers(fit.new, fit.every)));
+    $("refit").disabled = fit.running || fit.new === 0;
+    $("refit").textContent = fit.running ? TEXT.fitting : TEXT.refit;
+    $("fitting").classList.toggle("on", fit.running);
+    $("fitting").firstElementChild.style.width = fit.running ? `${100 * fit.done}%` : "0";
     $("progress").textContent = parts.join(" · ");
   };
   const refreshStatus = async () => {
@@ -789,7 +787,7 @@
       // That an answer was not saved stays there.
       if ($("banner").hidden) complain(error);
     }
-    const isMoving = !status?.surveyed || status?.refit?.running;
+    const isMoving = !status?.surveyed || status?.refit.running;
     timer = setTimeout(watch, isMoving ? 1000 : 8000);
   };
   const refit = async () => {
