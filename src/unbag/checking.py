@@ -24,7 +24,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit
 from sklearn.base import clone
 
-from unbag.bags import as_bags, offsets_of
+from unbag.bags import as_bags
 from unbag.estimators.contract import check_one_for_each_bag
 from unbag.fitting.linear import interruptions_raised
 from unbag.fitting.noise import SEEN_RIGHT, SEEN_WRONG
@@ -33,7 +33,7 @@ from unbag.labels import ColumnOfLabel, LabelSetsLike
 from unbag.learning import training_set
 from unbag.model_selection import bag_folds, innermost_model
 from unbag.tables.roles import ColumnRoles
-from unbag.union import ImpossibleBagWarning, infer
+from unbag.union import ImpossibleBagWarning, UnionProblem
 
 
 class ArrowTable(Protocol):
@@ -202,17 +202,15 @@ def absence_probability(
     """
     offsets = np.asarray(offsets)
     rates = {"missed_rate": missed_rate, "false_rate": false_rate, "on_intractable": "relax"}
-    whole = infer(log_prior, offsets, y, groups=groups, **rates).log_likelihood
+    problem = UnionProblem(offsets, y, groups=groups)
+    whole = problem.infer(log_prior, **rates).log_likelihood
     log_ratio = np.full(y.shape, np.nan)
     pairs = np.argwhere(y != -1)
     for b, c in _runs(pairs, np.diff(offsets), most_rows=PRIORS_AT_ONCE // max(y.shape[1], 1)):
         sizes = np.diff(offsets)[b]
-        rows, starts = runs(offsets[b], sizes), offsets_of(sizes)
-        without = log_prior[rows]
-        without[np.arange(len(rows)), np.repeat(c, sizes)] = -np.inf
-        own = None if groups is None else groups[b]
-        found = infer(without, starts, y[b], groups=own, **rates).log_likelihood
-        log_ratio[b, c] = found - whole[b]
+        without = log_prior[runs(offsets[b], sizes)]
+        without[np.arange(len(without)), np.repeat(c, sizes)] = -np.inf
+        log_ratio[b, c] = problem.take(b).infer(without, **rates).log_likelihood - whole[b]
     # A ratio of two rounded numbers, or of bags of which not the same labels were relaxed.
     return np.exp(np.minimum(log_ratio, 0.0))
 

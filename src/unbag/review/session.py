@@ -12,6 +12,7 @@ import logging
 import threading
 import warnings
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ class Session(ReviewState):
         self._is_choosing = False
         #: Why questions could not be chosen, which is said once.
         self.choosing_error: str | None = None
-        self._posteriors: dict[int, tuple[object, NDArray[np.float64]]] = {}
+        self._posterior = lru_cache(KEPT_BAGS)(lambda b, *_: self.posteriors(b, b + 1))
         self.overview: Overview = Overview(bags.n_instances)
         self.is_surveyed: bool = False
         #: What to ask next, best first.
@@ -173,14 +174,7 @@ class Session(ReviewState):
 
     def posterior(self, b: int) -> NDArray[np.float64]:
         """Return the posterior of one bag, computed when it is first asked for."""
-        state = self.revision(b), len(self.names)
-        kept, found = self._posteriors.pop(b, (None, np.empty((0, 0))))
-        if kept != state:
-            found = self.posteriors(b, b + 1)
-        self._posteriors[b] = state, found
-        if len(self._posteriors) > KEPT_BAGS:
-            del self._posteriors[next(iter(self._posteriors))]
-        return found
+        return self._posterior(b, self.revision(b), len(self.names))
 
     def priors(self, b: int) -> NDArray[np.float64]:
         """Return what the model says of the instances of a bag without its tags."""
