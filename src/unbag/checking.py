@@ -200,16 +200,15 @@ def absence_probability(
     >>> absence_probability(np.log(proba), [0, 2], np.array([[1, 1]]), rates, rates).round(2)
     array([[0. , 0.2]])
     """
-    offsets = np.asarray(offsets)
     rates = {"missed_rate": missed_rate, "false_rate": false_rate, "on_intractable": "relax"}
     problem = UnionProblem(offsets, y, groups=groups)
     whole = problem.infer(log_prior, **rates).log_likelihood
     log_ratio = np.full(y.shape, np.nan)
     pairs = np.argwhere(y != -1)
-    for b, c in _runs(pairs, np.diff(offsets), most_rows=PRIORS_AT_ONCE // max(y.shape[1], 1)):
-        sizes = np.diff(offsets)[b]
-        without = log_prior[runs(offsets[b], sizes)]
-        without[np.arange(len(without)), np.repeat(c, sizes)] = -np.inf
+    sizes = np.diff(problem.offsets)
+    for b, c in _runs(pairs, sizes, most_rows=PRIORS_AT_ONCE // max(y.shape[1], 1)):
+        without = log_prior[runs(problem.offsets[b], sizes[b])]
+        without[np.arange(len(without)), np.repeat(c, sizes[b])] = -np.inf
         log_ratio[b, c] = problem.take(b).infer(without, **rates).log_likelihood - whole[b]
     # A ratio of two rounded numbers, or of bags of which not the same labels were relaxed.
     return np.exp(np.minimum(log_ratio, 0.0))

@@ -242,7 +242,7 @@
       if (each.given) verdict.push(element("span", { class: "faint" }, TEXT.given));
     }
     if (old !== undefined) {
-      verdict.push(element("span", { class: "was" }, TEXT.was(old.from, percent(old.probability[0]))));
+      verdict.push(element("span", { class: "was" }, TEXT.was(old.from, percent(old.probability))));
     }
     card.querySelector(".verdict").replaceChildren(...verdict);
     card.classList.toggle("pinned", each.pin !== null);

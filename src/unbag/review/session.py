@@ -245,7 +245,8 @@ class Session(ReviewState):
             asked = [i for i in self.since_fit if counts[i]]
             noted = [self.checked[i] for i in sorted(self.asked) if counts[i]]
             suspicious = [row for where, row in self.suspicious.items() if self.is_tag_open(*where)]
-        final, bags = innermost_model(model, _without(self.bags, is_foreign))
+        final, seen = innermost_model(model, self.bags)
+        bags = _without(seen, is_foreign)
         beliefs = Beliefs.of(final, bags, labels, known[~is_foreign])
         # Open bags have only unknown tags: ask about their instances instead.
         has_doubtful_tags = bool((labels.optional.any(axis=1) & ~labels.open).any())
@@ -496,10 +497,7 @@ class Session(ReviewState):
             shown = ranked[first : first + most]
             bag = self.bag_of(shown)
             return {
-                "class": name,
-                "order": order,
                 "count": len(own),
-                "first": first,
                 "precision": self.precision(name),
                 "instances": [
                     {"row": int(i), "bag": int(b), "id": str(self.bags.ids[b]),
@@ -588,10 +586,8 @@ class Session(ReviewState):
         for place, (old, new) in enumerate(zip(before, after, strict=True)):
             best, was = int(new.argmax()), int(old.argmax())
             if best != was or abs(new[best] - old[best]) >= VISIBLE:
-                changes.append({
-                    "place": place, "from": self.text(was), "to": self.text(best),
-                    "probability": [round(float(old[was]), 4), round(float(new[best]), 4)],
-                })  # fmt: skip
+                probability = round(float(old[was]), 4)
+                changes.append({"place": place, "from": self.text(was), "probability": probability})
         return changes
 
     def _apply_of_others(self, answer: Answer) -> None:
