@@ -38,7 +38,7 @@ from unbag.labels import LabelSets
 from unbag.model_selection import innermost_model
 from unbag.report.bag_view import tag_views
 from unbag.tables.annotated import Status
-from unbag.tables.answers import Answer, check_same_bags, set_aside
+from unbag.tables.answers import Answer, set_aside
 from unbag.tagging import BACKGROUND_NAME
 
 from .beliefs import Beliefs, entropy_in_bits
@@ -121,7 +121,6 @@ class Session(ReviewState):
         self.questions: list[Question] = []
         self._is_stopped = threading.Event()
         self._set_model(model)
-        check_same_bags(log.read, bags)
         self.check_same_instances(log.read)
         for answer in log.read.answers:
             self.apply(answer)
@@ -198,8 +197,6 @@ class Session(ReviewState):
                 progress(rows.stop, self.bags.n_instances)
         with self.lock:
             self.is_surveyed = True
-            if choose and not self.questions:
-                self._ask_by_entropy()
         if choose:
             self.choose_questions()
 
