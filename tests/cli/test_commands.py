@@ -2,10 +2,6 @@
 
 import csv
 import json
-import os
-import subprocess
-import sys
-import time
 import unicodedata
 
 import numpy as np
@@ -460,31 +456,6 @@ def test_help_and_version(run):
         assert code == 0
         assert "Usage" in out
     assert run("--version")[1].startswith("unbag ")
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals")
-@pytest.mark.parametrize("command", ["fit", "annotate"])
-def test_an_interruption_leaves_the_old_file_or_the_new_one(command, words, model, tmp_path):
-    import signal
-
-    out = tmp_path / ("old.unbag" if command == "fit" else "old.csv")
-    out.write_text("the old file")
-    arguments = {
-        "fit": ["fit", words, *ROLES, "-o", out],
-        "annotate": ["annotate", model, words, "-o", out],
-    }[command]
-    for delay in (0.3, 1.5, 2.5):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "unbag.cli", *map(str, arguments)], stderr=subprocess.PIPE,
-            text=True,
-        )  # fmt: skip
-        time.sleep(delay)
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=120)
-        content = out.read_bytes()
-        whole = content == b"the old file" or len(content) > 5000
-        assert whole
-        assert not list(tmp_path.glob(".*part*"))
 
 
 @pytest.mark.parametrize("background", ["auto", "no"])
