@@ -37,8 +37,9 @@ THERE = {
     "reproduction/README.md": ["docs/results"],
     **{f"docs/howto/{page}.md": ["benchmarks"] for page in ("recordings", "pictures", "signals")},
 }  # fmt: skip
-# Pages that compare or search for longer than the others together.
-LONG = ("docs/howto/models.md", "reproduction/README.md")
+# Pages that take more than ten seconds each.
+LONG = ("docs/howto/models.md", "docs/howto/recordings.md", "docs/howto/pictures.md",
+        "reproduction/README.md")  # fmt: skip
 # What pages need that not everybody has.
 NEEDED = {f"docs/howto/{page}.md": "torch" for page in ("networks", "cnn")}
 NEEDED["docs/howto/clusters.md"] = "distributed"
@@ -211,7 +212,7 @@ def test_the_notebook_runs(tmp_path, monkeypatch):
     }  # fmt: skip
 
 
-@pytest.mark.slow  # A minute.
+@pytest.mark.slow  # Up to a minute each.
 @pytest.mark.parametrize("page", LONG)
 def test_every_snippet_of_a_long_page_runs(page, tmp_path, monkeypatch):
     check_page(page, tmp_path, monkeypatch)

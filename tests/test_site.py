@@ -18,7 +18,7 @@ import unbag.report
 if importlib.util.find_spec("distributed") is not None:
     import unbag.dask
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow  # Building it takes a quarter of a minute.
 
 REPOSITORY = Path(__file__).parents[1]
 
