@@ -298,14 +298,6 @@ def test_the_hooks_of_the_site_boost_explanations_and_know_code_with_prompts():
     assert page.meta["search"]["boost"] > 1
 
 
-@pytest.mark.parametrize("page", ["SECURITY.md", "docs/howto/clusters.md"])
-def test_pages_say_that_a_scheduler_can_run_code_here(page):
-    text = " ".join((DOCS.parent / page).read_text(encoding="utf-8").split())
-    assert re.search(r"[Ww]hoever runs the scheduler .*can run code in your process", text)
-    assert re.search(r"[Ww]hoever can connect to the scheduler can run code on it", text)
-    assert re.search(r"only (to )?schedulers that you or people you trust run", text)
-
-
 @pytest.mark.parametrize("page", PAGES)
 def test_no_command_stands_outside_the_snippets(page):
     """What is only indented would not be run."""
