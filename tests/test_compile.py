@@ -43,6 +43,8 @@ def interrupt(self, pointer):
     return find(self, pointer)
 
 ExecutionEngine._find_module_ptr = interrupt
+# Shells let programs in the background ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 while True:
     try:
         print(infer(np.log([[0.9, 0.1], [0.6, 0.4]]), [0, 2], [[1, 1]]).posterior.round(2).tolist())
