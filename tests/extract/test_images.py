@@ -619,7 +619,7 @@ def test_layers_without_maps_are_refused(onnx_eyes, folder, tmp_path, layer, fau
     network = onnx_eyes(tmp_path / "eyes.onnx")
     with pytest.raises(DataError, match=fault):
         images(folder, tmp_path / "t.parquet", embed=network, embed_layer=layer)
-    assert not (tmp_path / "t.parquet.parts").exists()
+    assert not (tmp_path / ".t.parquet.parts").exists()
 
 
 def test_networks_of_other_inputs_are_refused(onnx_eyes, folder, tmp_path):

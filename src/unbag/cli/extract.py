@@ -306,14 +306,10 @@ def extract_shown(
             if fault is not None:
                 messages.say(f"unbag: error: {fault}")
 
-        def on_read(lines: list[str]) -> None:
-            for line in lines:
-                messages.note(line)
-
         try:
             return extract(
                 kind, folder, output, tags, roles, tags_column=tags_column, split=split,
-                n_jobs=jobs, on_read=on_read, on_file=on_file, on_progress=report,
+                n_jobs=jobs, on_file=on_file, on_progress=report,
             )  # fmt: skip
         except KeyboardInterrupt:
             messages.say("Finished files are kept: run the same command again to resume.")

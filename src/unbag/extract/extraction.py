@@ -1,16 +1,16 @@
 """From a folder of files to a table of instances, for every kind of media.
 
-The instances of a file are kept in a folder next to the table as soon as the file is done, and a
-run that was stopped resumes from there. The table is written at the end, in the order of the files'
-names, so that it always has the same bytes. Then the folder is removed.
+The instances of a file are kept in a hidden folder next to the table as soon as the file is done,
+and a run that was stopped resumes from there. The table is written at the end, in the order of the
+files' names, so that it always has the same bytes. Then the folder is removed.
 """
 
 import hashlib
 import json
 import logging
-import re
+import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
@@ -32,7 +32,6 @@ from unbag._files import (
     make_folder,
     parsed_json,
     unreadable,
-    write_text,
     writing,
 )
 from unbag._messages import (
@@ -64,10 +63,8 @@ from .tags import (
     read_tags,
     without_file,
 )
-from .walk import PARTS, SETTINGS, found_files, settings_of, suffix_counts
+from .walk import found_files, suffix_counts
 
-# Files of runs in the folder of finished files, except the settings.
-OF_A_RUN = re.compile(r"[0-9a-f]{24}\.arrow|\.unbag-[0-9a-f]+\.part")
 #: The columns of tags, of ids, and of bags that are stretches of files.
 TAGS, ID, BAG = "tags", "id", "bag"
 
@@ -78,15 +75,13 @@ logger: logging.Logger = logging.getLogger(__name__)
 OnFile = Callable[[int, int, str, str | None], None]
 #: Called with the bytes that are done, parts of files among them, and those of all files.
 OnProgress = Callable[[float, int], object]
-#: Called before the work with sentences on what was read: files and tags.
-OnRead = Callable[[list[str]], object]
 
 
 class ExtractOptions(TypedDict, total=False):
     """Options of `audio`, `images` and `signals`.
 
-    Finished files are kept in a folder called like the output, with ``.parts`` at the end, until
-    the table is written. The same call again goes on from there.
+    Finished files are kept in a hidden folder next to the output, ``.OUTPUT.parts``, until the
+    table is written. The same call again goes on from there.
 
     Attributes
     ----------
@@ -215,7 +210,6 @@ def extract(
     tags_column: str | None = None,
     split: float | None = None,
     n_jobs: int | None = 1,
-    on_read: OnRead = list,
     on_file: OnFile | None = None,
     on_progress: OnProgress | None = None,
 ) -> Extracted:
@@ -246,17 +240,15 @@ def extract(
             has_stretches=kind.has_stretches, splits=split is not None,
         )  # fmt: skip
     told = None if read is None else TagSummary.of(read)
-    about_tags = [] if told is None else told.sentences()
-    on_read([f"{folder}: {counted(len(found.paths), 'file')}.", *about_tags])
+    _say(f"{folder}: {counted(len(found.paths), 'file')}.", *(told.sentences() if told else ()))
     if read is not None and kind.one_bag_per_file:
         # Before hours of work.
         matched = _matched(list(found.paths), read, kind.things, found.others)
-        on_read(_about_matches(matched, read, kind, split))
-    for sentence in () if kind.follows_model else kind.remarks:
-        logger.info("%s", sentence)
-    parts = output.with_name(output.name + PARTS)
+        _say(*_about_matches(matched, read, kind, split))
+    _say(*(() if kind.follows_model else kind.remarks))
     failed = dict(found.faults)
-    with _parts_folder(parts, kind):
+    with _parts_folder(output) as parts:
+        part_of = _part_namer(parts, kind)
         sizes = {name: _size(path) for name, path in found.paths.items()}
         total, done = sum(sizes.values()), 0
         pending, resumed = [], 0
@@ -264,7 +256,7 @@ def extract(
             if on_file is not None:
                 on_file(done, total, name, fault)
         for name, path in found.paths.items():
-            work = FileWork(kind.for_file(name), name, path, parts / _part_name(name))
+            work = FileWork(kind.for_file(name), name, path, part_of(name))
             if _is_finished(work):
                 resumed, done = resumed + 1, done + sizes[name]
             else:
@@ -285,17 +277,21 @@ def extract(
                 on_file(done, total, work.name, fault)
             if on_progress is not None:
                 on_progress(done, total)
-        finished = {name: parts / _part_name(name) for name in found.paths if name not in failed}
+        finished = {name: part_of(name) for name in found.paths if name not in failed}
         result, notes = _write(
             kind, folder, output, finished, matched, read, failed, found.others, split
         )
-        is_left = not _removed(parts)
-    left = {parts.name: "left, since it holds other files, or is a link."} if is_left else {}
+        shutil.rmtree(parts, ignore_errors=True)
     return Extracted(
         output=output, files=len(found.paths) + len(found.faults), resumed=resumed,
-        other_files=suffix_counts(found.others), notes=left | found.notes | notes, tags=told,
+        other_files=suffix_counts(found.others), notes=found.notes | notes, tags=told,
         **result,
     )  # fmt: skip
+
+
+def _say(*sentences: str) -> None:
+    for each in sentences:
+        logger.info("%s", each)
 
 
 # One file.
@@ -343,10 +339,6 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _part_name(name: str) -> str:
-    return hashlib.sha256(name.encode(errors="surrogateescape")).hexdigest()[:24] + ".arrow"
-
-
 def _write_part(part: Path, found: FileInstances, state: tuple[int, ...]) -> None:
     facts = {
         # The inode may change where files are copied.
@@ -381,54 +373,33 @@ def _is_finished(work: FileWork) -> bool:
 # Finished files.
 
 
+def _parts_of(output: Path) -> Path:
+    return output.with_name(f".{output.name}.parts")
+
+
 @contextmanager
-def _parts_folder(parts: Path, kind: MediaKind) -> Iterator[None]:
-    """Make the folder of finished files, or resume from it, and lock it against other runs."""
-    settings = {"kind": kind.name, "version": __version__, **kind.settings()}
-    text = json.dumps(settings, sort_keys=True, indent=1)
+def _parts_folder(output: Path) -> Iterator[Path]:
+    """Make the folder of finished files, and lock it against other runs."""
+    parts = _parts_of(output)
     make_folder(parts)
     try:
         with locked_folder(parts):
-            _check_settings(parts, parsed_json(text))
-            write_text(parts / SETTINGS, text)
-            yield
+            yield parts
     except BlockingIOError as error:
         raise DataError(f"{parts} is in use: another run writes the same table.") from error
 
 
-def _check_settings(parts: Path, settings: Mapping[str, Any]) -> None:
-    """Raise an error unless a folder is new, or one of runs with the same settings."""
-    before = settings_of(parts)
-    if before is None:
-        # A run may have been stopped before it wrote its settings, or after it had removed them.
-        check(
-            all(OF_A_RUN.fullmatch(each.name) for each in parts.iterdir()),
-            f"{parts} is needed for the finished part of the table, but it holds something else, "
-            "or is damaged: choose another output, or give this folder another name.",
-        )
-        return
-    differing = [
-        f"{name} was {shortened(before.get(name))} and is {shortened(settings.get(name))}"
-        for name in sorted({*before, *settings})
-        if before.get(name) != settings.get(name)
-    ]
-    check(
-        not differing,
-        f"{parts} holds what a run with other settings has finished ({'; '.join(differing[:3])}): "
-        "use the same settings to resume it, or remove the folder to start over.",
-    )
+def _part_namer(parts: Path, kind: MediaKind) -> Callable[[str], Path]:
+    """Return where the instances of each file are kept: elsewhere for other settings."""
+    settings = {"kind": kind.name, "version": __version__, **kind.settings()}
+    run = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
 
+    def part_of(name: str) -> Path:
+        own = run.copy()
+        own.update(name.encode(errors="surrogateescape"))
+        return parts / f"{own.hexdigest()[:24]}.arrow"
 
-def _removed(parts: Path) -> bool:
-    """Remove finished files, and their folder unless it holds others; return if it is gone."""
-    with suppress(OSError):
-        for each in parts.iterdir():
-            if OF_A_RUN.fullmatch(each.name):
-                each.unlink()
-        # Last, since they mark the folder as ours.
-        (parts / SETTINGS).unlink(missing_ok=True)
-        parts.rmdir()
-    return not parts.exists()
+    return part_of
 
 
 # The table.
@@ -566,7 +537,7 @@ def _write(
         if facts["notes"]:
             notes[name] = " ".join(facts["notes"])
     if not n_rows:
-        _removed(output.with_name(output.name + PARTS))
+        shutil.rmtree(_parts_of(output), ignore_errors=True)
         raise DataError(
             f"Nothing was found in any of {len(parts):,} {kind.things}: no table is written."
             if parts
