@@ -95,11 +95,7 @@ def test_formats_are_read(tmp_path, name, options):
 
 
 @pytest.mark.parametrize("rate", [8000, 11025, 16000, 44100, 48000, 96000, 192_000, 44_056])
-@pytest.mark.parametrize("resampler", ["soxr", "scipy"])
-def test_rates_are_brought_to_one(tmp_path, rate, resampler, monkeypatch):
-    if resampler == "soxr":
-        pytest.importorskip("soxr")
-    monkeypatch.setattr("unbag.extract.sound_files.resampler", lambda: resampler)
+def test_rates_are_brought_to_one(tmp_path, rate):
     write_wav(tmp_path / "a.wav", beeps(rate=rate), rate)
     _, rows = extracted(tmp_path / "a.wav", tmp_path)
     assert any(map(is_the_beep, rows))
@@ -210,13 +206,6 @@ def test_samples_that_are_no_numbers_are_silence(tmp_path):
     assert any(abs(row["start"] - 1) < 0.1 and row["low"] < 3000 < row["high"] for row in rows)
 
 
-def test_clipping_is_said(tmp_path):
-    write_wav(tmp_path / "a.wav", np.clip(30 * beeps(), -1, 1), RATE)
-    result, rows = extracted(tmp_path / "a.wav", tmp_path)
-    assert "full scale: clipped" in result.notes["a.wav"]
-    assert rows
-
-
 def test_a_file_that_ends_early_is_read_as_far_as_it_goes(folder, tmp_path):
     content = (folder / "good.wav").read_bytes()
     (folder / "good.wav").write_bytes(content[: len(content) * 2 // 3])
@@ -281,8 +270,8 @@ def test_windows_take_the_place_of_calls(folder, tmp_path):
     for options, fault in (
         ({"hop": 1.0}, "hop= is for windows="),
         ({"windows": 2.0, "hop": 3.0}, "hop= must be"),
-        ({"windows": 0.0}, "windows= must be from"),
-        ({"windows": 100.0}, "windows= must be from"),
+        ({"windows": 0.0}, "windows= must be more than 0"),
+        ({"windows": 100.0}, "windows= must be more than 0"),
     ):
         with pytest.raises(DataError, match=fault):
             audio(folder, tmp_path / "t.parquet", **options)

@@ -282,7 +282,6 @@ def run(
                 raise typer.BadParameter(f"{argument(name)} is for --tags: pass both")
     result = extract_shown(kind, folder, output, tags, tags_column, jobs, given.roles, split)
     messages.result(asdict(result))
-    show_extracted(result, kind.things)
     messages.note(f"Written to {result.output}.")
     end_with_faults(result, kind.things)
 
@@ -297,35 +296,31 @@ def extract_shown(
     roles: Roles,
     split: float | None = None,
 ) -> "Extracted":
-    """Extract instances, and show how far that has got, and which files cannot be read."""
-    from unbag.extract.extraction import extract
+    """Extract instances; show how far that has got, what was found, and notes on files."""
+    from unbag.extract.extraction import extract, summary
 
     with progress("extracting") as report:
 
         def on_file(done: int, total: int, name: str, fault: str | None) -> None:
+            report(done, total)
             if fault is not None:
                 messages.say(f"unbag: error: {fault}")
 
         try:
-            return extract(
+            result = extract(
                 kind, folder, output, tags, roles, tags_column=tags_column, split=split,
-                n_jobs=jobs, on_file=on_file, on_progress=report,
+                n_jobs=jobs, on_file=on_file,
             )  # fmt: skip
         except KeyboardInterrupt:
             messages.say("Finished files are kept: run the same command again to resume.")
             raise
-
-
-def show_extracted(result: "Extracted", things: str) -> None:
-    """Print what was found, and notes on files."""
-    from unbag.extract.extraction import summary
-
     for name, note in islice(result.notes.items(), MOST_NOTES):
         messages.note(f"{name}: {note}")
     if (n_more := len(result.notes) - MOST_NOTES) > 0:
         messages.note(f"Notes like these: {counted(n_more, 'more file')}. --json has them all.")
-    for line in summary(result, things):
+    for line in summary(result, kind.things):
         messages.note(line)
+    return result
 
 
 def end_with_faults(result: "Extracted", things: str) -> None:

@@ -40,7 +40,7 @@ def instances_for(
     from unbag.tables.annotated import check_nothing_is_lost
     from unbag.tables.extracted import extracted_facts
 
-    from .extract import end_with_faults, extract_shown, show_extracted
+    from .extract import end_with_faults, extract_shown
 
     extraction = None
     if len(data) == 1 and data[0].suffix.lower() not in ALL:
@@ -66,7 +66,6 @@ def instances_for(
     result = extract_shown(
         kind, data[0], table, tags, given.roles.labels, -1, roles, split_of(extraction)
     )
-    show_extracted(result, kind.things)
     try:
         with open_table([table]) as source:
             facts = extracted_facts(source)

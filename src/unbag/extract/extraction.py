@@ -48,17 +48,15 @@ from unbag._threads import completed, job_count
 from unbag._version import __version__
 from unbag.tables.extracted import Facts
 from unbag.tables.roles import Roles
-from unbag.tables.tags import names_of_tags
 from unbag.tables.writing import write_tables
 from unbag.tagging import ANY_LABEL, DELIMITER, NO_LABEL, write_cell
 
-from .kinds import FileInstances, MediaKind, OnShare, ignore_share
+from .kinds import FileInstances, MediaKind
 from .stretches import Stretches, TagsByStretch, are_timed, bags_of
 from .tags import (
     MatchedTags,
     Tags,
     TagSummary,
-    check_tagged,
     matched_tags,
     read_tags,
     without_file,
@@ -73,8 +71,6 @@ logger: logging.Logger = logging.getLogger(__name__)
 #: Called with the bytes of the files that are done, those of all files, the name of the last one,
 #: and its fault or None.
 OnFile = Callable[[int, int, str, str | None], None]
-#: Called with the bytes that are done, parts of files among them, and those of all files.
-OnProgress = Callable[[float, int], object]
 
 
 class ExtractOptions(TypedDict, total=False):
@@ -211,7 +207,6 @@ def extract(
     split: float | None = None,
     n_jobs: int | None = 1,
     on_file: OnFile | None = None,
-    on_progress: OnProgress | None = None,
 ) -> Extracted:
     """Find and describe the instances of all files of a folder, and write them as one table.
 
@@ -243,7 +238,7 @@ def extract(
     _say(f"{folder}: {counted(len(found.paths), 'file')}.", *(told.sentences() if told else ()))
     if read is not None and kind.one_bag_per_file:
         # Before hours of work.
-        matched = _matched(list(found.paths), read, kind.things, found.others)
+        matched = matched_tags(list(found.paths), read, kind.things, found.others)
         _say(*_about_matches(matched, read, kind, split))
     _say(*(() if kind.follows_model else kind.remarks))
     failed = dict(found.faults)
@@ -264,19 +259,12 @@ def extract(
         jobs = min(job_count(n_jobs), max(len(pending), 1))
         n_threads = max(1, job_count(n_jobs) // jobs)
         pending = [replace(work, kind=work.kind.on_threads(n_threads)) for work in pending]
-
-        def reported(work: FileWork) -> str | None:
-            size = sizes[work.name]
-            return _do(work, lambda share: on_progress and on_progress(done + share * size, total))
-
-        for work, fault in completed(reported if jobs == 1 else _do, pending, jobs):
+        for work, fault in completed(_do, pending, jobs):
             done += sizes[work.name]
             if fault is not None:
                 failed[work.name] = fault
             if on_file is not None:
                 on_file(done, total, work.name, fault)
-            if on_progress is not None:
-                on_progress(done, total)
         finished = {name: part_of(name) for name in found.paths if name not in failed}
         result, notes = _write(
             kind, folder, output, finished, matched, read, failed, found.others, split
@@ -297,17 +285,17 @@ def _say(*sentences: str) -> None:
 # One file.
 
 
-def _do(work: FileWork, on_share: OnShare = ignore_share) -> str | None:
+def _do(work: FileWork) -> str | None:
     """Extract from one file, and keep what is found; return its fault in a line, or None."""
     try:
         _check_name(work.name)
         state = file_state(work.path)
         # Opening a pipe would wait for somebody to write to it.
         existing_file(work.path)
-        found = work.kind.instances(work.path, work.name, on_share)
+        found = work.kind.instances(work.path, work.name)
         changed = file_state(work.path) != state
         check(not changed, f"{work.path} has changed while it was read: start again.")
-        _write_part(work.part, found, state)
+        _write_part(work.part, found, work.kind.roles.bag, state)
     except MissingExtraError:
         raise
     except MemoryError:
@@ -339,11 +327,12 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _write_part(part: Path, found: FileInstances, state: tuple[int, ...]) -> None:
+def _write_part(part: Path, found: FileInstances, bag: str, state: tuple[int, ...]) -> None:
     facts = {
         # The inode may change where files are copied.
         "state": list(state[1:]),
-        "without_instances": found.without_instances,
+        "n_rows": found.rows.num_rows,
+        "bags": [*found.rows.column(bag).unique().to_pylist(), *found.without_instances],
         "notes": found.notes,
         "seconds": found.seconds,
     }
@@ -352,20 +341,24 @@ def _write_part(part: Path, found: FileInstances, state: tuple[int, ...]) -> Non
         writer.write_table(rows)
 
 
-def _read_part(part: Path, columns: Collection[int] = ()) -> tuple[pa.Table, dict[str, Any]]:
-    """Read the rows of a finished file, or some of their columns, and facts about it."""
+def _read_facts(part: Path) -> dict[str, Any]:
+    """Read the facts about a finished file."""
+    with pa.OSFile(str(part)) as file:
+        return parsed_json((ipc.open_file(file).schema.metadata or {})[b"part"])
+
+
+def _read_rows(part: Path, columns: Collection[int] = ()) -> pa.Table:
+    """Read the rows of a finished file, or some of their columns."""
     options = ipc.IpcReadOptions(included_fields=sorted(columns) or None)
     with pa.OSFile(str(part)) as file:
-        rows = ipc.open_file(file, options=options).read_all()
-    facts = parsed_json((rows.schema.metadata or {})[b"part"])
-    return rows.replace_schema_metadata(None), facts
+        return ipc.open_file(file, options=options).read_all().replace_schema_metadata(None)
 
 
 def _is_finished(work: FileWork) -> bool:
     """Return whether an earlier run has finished a file that has not changed since."""
     try:
-        _, facts = _read_part(work.part)
-        return facts["state"] == list(file_state(work.path)[1:])
+        _read_rows(work.part)
+        return _read_facts(work.part)["state"] == list(file_state(work.path)[1:])
     except (OSError, pa.ArrowException, ValueError, KeyError, TypeError):
         return False
 
@@ -403,16 +396,6 @@ def _part_namer(parts: Path, kind: MediaKind) -> Callable[[str], Path]:
 
 
 # The table.
-
-
-def _matched(bags: Sequence[str], tags: Tags, things: str, others: Sequence[str]) -> MatchedTags:
-    """Match tags to bags, and check what has none; names of the `others` are not strangers."""
-    matched = matched_tags(bags, tags, things)
-    # Tags may belong to pictures in a format that is not read, for example.
-    unread = names_of_tags(others, matched.tags_without)
-    strangers = [name for name in matched.tags_without if name not in {*unread.values()}]
-    check_tagged(matched, bags, tags, things, strangers)
-    return replace(matched, tags_without=strangers, other_files=sorted(unread))
 
 
 def _about_matches(
@@ -466,11 +449,13 @@ class TableRows:
     ) -> None:
         # Once: there may be thousands of columns, and of files.
         self._of_file: Roles = kind.roles
-        self._schema: pa.Schema = kind.schema()
         self._tags = tags
         stretches = Stretches(split, tags or {})
         self._stretches = stretches if kind.has_stretches and stretches.are_needed else None
         self.roles: Roles = replace(self._of_file, instance_id=ID, labels=tags and TAGS)
+        #: The columns that say which bags there are.
+        self.few: set[int] = {place for place, name in enumerate(kind.schema().names)
+                    if name in (self.roles.bag, self.roles.start, self.roles.end)}  # fmt: skip
         if self._stretches is not None:
             self.roles = replace(self.roles, bag=BAG)
 
@@ -483,7 +468,7 @@ class TableRows:
         """Return the bags of a file."""
         roles = self._of_file
         of_rows = rows.column(roles.bag).to_pylist()
-        names = [*dict.fromkeys(of_rows), *facts["without_instances"]]
+        names = facts["bags"]
         sets = {bag: (self._tags or {}).get(bag, {}).get(None) for bag in names}
         if self._stretches is not None:
             start, end = (rows.column(each).to_numpy() for each in (roles.start, roles.end))
@@ -499,7 +484,6 @@ class TableRows:
     def of_file(self, name: str, rows: pa.Table, facts: Mapping[str, Any]) -> pa.Table:
         """Return the rows of a file."""
         bags = self.bags(name, rows, facts)
-        rows = rows if rows.schema == self._schema else rows.cast(self._schema)
         if self._stretches is not None:
             rows = rows.add_column(0, BAG, pa.array(bags.of_rows, pa.string()))
         ids = [f"{name}#{place}" for place in range(1, rows.num_rows + 1)]
@@ -522,20 +506,10 @@ def _write(
     split: float | None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Write the rows of all parts as one table; return what is in it, and notes about files."""
-    notes: dict[str, str] = {}
-    seconds: dict[str, float] = {}
-    media: dict[str, None] = {}
-    n_rows, named = 0, kind.roles
-    few = {place for place, name in enumerate(kind.schema().names)
-           if name in (named.bag, named.start, named.end)}  # fmt: skip
-    for name, part in parts.items():
-        rows, facts = _read_part(part, few)
-        n_rows += rows.num_rows
-        media |= dict.fromkeys(rows.column(named.bag).unique().to_pylist())
-        media |= dict.fromkeys(facts["without_instances"])
-        seconds |= facts["seconds"]
-        if facts["notes"]:
-            notes[name] = " ".join(facts["notes"])
+    facts_of = {name: _read_facts(part) for name, part in parts.items()}
+    notes = {name: " ".join(each["notes"]) for name, each in facts_of.items() if each["notes"]}
+    media = [bag for each in facts_of.values() for bag in each["bags"]]
+    n_rows = sum(each["n_rows"] for each in facts_of.values())
     if not n_rows:
         shutil.rmtree(_parts_of(output), ignore_errors=True)
         raise DataError(
@@ -545,11 +519,11 @@ def _write(
             f"{next(iter(failed.values()))}"
         )
     if tags is not None and matched is None:
-        matched = _matched(list(media), tags, kind.things, others)
+        matched = matched_tags(list(dict.fromkeys(media)), tags, kind.things, others)
     of_files = TableRows(kind, split, None if matched is None else matched.of_bags)
     n_bags, without, tagged = 0, [], []
     for name, part in parts.items():
-        found = of_files.bags(name, *_read_part(part, few))
+        found = of_files.bags(name, _read_rows(part, of_files.few), facts_of[name])
         n_bags += len(found.names)
         without += found.without_rows
         tagged += [bag for bag in found.without_rows
@@ -568,11 +542,13 @@ def _write(
         stored["untagged"] = tags.roles.untagged
     facts = Facts(
         kind.name, kind.things, __version__, str(folder), parsed_json(json.dumps(stored)),
-        dict(kind.settings()) | ({} if split is None else {"split": split}), seconds=seconds,
+        dict(kind.settings()) | ({} if split is None else {"split": split}),
+        seconds={bag: each for own in facts_of.values() for bag, each in own["seconds"].items()},
         style=tags.style if tags is not None else {}, **result,
     )  # fmt: skip
     metadata = facts.metadata()
-    tables = (of_files.of_file(name, *_read_part(part)) for name, part in parts.items())
+    tables = (of_files.of_file(name, _read_rows(part), facts_of[name])
+              for name, part in parts.items())  # fmt: skip
     write_tables(
         output, (each.replace_schema_metadata(metadata) for each in tables if each.num_rows), "zstd"
     )

@@ -67,16 +67,19 @@ class Given(Generic[Value]):
 # Windows.
 
 
-def checked_windows(windows: float, hop: float | None) -> tuple[float, float]:
+def checked_windows(
+    windows: float, hop: float | None, longest: float = BLOCK_SECONDS
+) -> tuple[float, float]:
     """Return the length of windows and the step from one to the next, in seconds."""
     step = windows if hop is None else hop
     check(
-        0.05 <= windows <= BLOCK_SECONDS,
-        f"{argument('windows')} must be from 0.05 to {BLOCK_SECONDS} seconds, not {windows}.",
+        0 < windows <= longest,
+        f"{argument('windows')} must be more than 0 and at most {longest:g} seconds, not "
+        f"{windows}.",
     )
     check(
-        0 < step <= windows,
-        f"{argument('hop')} must be more than 0 and at most {windows} seconds, not {step}.",
+        0.01 * windows <= step <= windows,
+        f"{argument('hop')} must be from {0.01 * windows:g} to {windows:g} seconds, not {step}.",
     )
     return windows, step
 

@@ -6,7 +6,7 @@ what was stopped, and writes the table. To add a kind, derive from `MediaKind`, 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, get_type_hints
@@ -19,13 +19,6 @@ from unbag.tables.roles import Roles
 
 from .given_segments import Given
 from .networks import Network
-
-#: Called with the share of a file that is done, from 0 to 1.
-OnShare = Callable[[float], object]
-
-
-def ignore_share(share: float) -> None:
-    """Do nothing about the share of a file that is done."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +64,14 @@ class MediaKind(ABC):
         """Sentences that are said before the work; known once the kind is `prepared`."""
         return []
 
-    def check(self) -> None:  # noqa: B027, since a kind may have nothing to check
+    def check(self) -> None:
         """Raise an error for wrong settings and missing extras, before any file is read."""
+        if getattr(self, "embed", None) is None:
+            refuse(
+                (each.name for each in fields(self)
+                 if each.name.startswith("embed_") and getattr(self, each.name)),
+                lambda name: f"{argument(name)} is for {argument('embed')}: pass both.",
+            )  # fmt: skip
 
     def prepared(self, paths: Mapping[str, Path]) -> Self:
         """Return the kind with all that has to be read before its files, which have these names."""
@@ -140,9 +139,8 @@ class MediaKind(ABC):
         """Return the columns of the rows, the bag's among them."""
 
     @abstractmethod
-    def instances(self, path: Path, name: str, on_share: OnShare = ignore_share) -> FileInstances:
+    def instances(self, path: Path, name: str) -> FileInstances:
         """Find the instances of a file, which the table calls `name`.
 
-        Files that take long call `on_share` now and then. A file that cannot be used is a
-        DataError, OSError or ValueError with a message of one line.
+        A file that cannot be used is a DataError, OSError or ValueError with a message of one line.
         """

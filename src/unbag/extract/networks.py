@@ -39,28 +39,17 @@ GRAPH, OUTPUT, NAME = 7, 12, 1
 class Network:
     """A network that has been checked; the processes that run it open it when they first need it.
 
-    Attributes
-    ----------
-    path : Path
-    checksum : str
-        The SHA-256 of the file.
-    layers : tuple of str
-        The tensors that are read.
-    shape : tuple of int or None
-        Of the input, the batch first; None for an axis of any length.
-    has_batch : bool
-        Whether the first axis is the batch; a network with one axis takes one input at a time.
-    runtime : str
-        What runs it.
-    n_threads : int
-        Number of threads that run it in each process.
+    `layers` are the tensors that are read. The `shape` is that of the input, the batch first, with
+    None for an axis of any length; a network with one axis takes one input at a time.
     """
 
     path: Path
+    #: The SHA-256 of the file.
     checksum: str
     layers: tuple[str, ...]
     shape: Shape
     has_batch: bool
+    #: What runs it, and the threads that do in each process.
     runtime: str
     n_threads: int = 1
 
@@ -106,28 +95,6 @@ class Network:
     def on_threads(self, n_threads: int) -> "Network":
         """Return the network, run by this many threads in each process."""
         return replace(self, n_threads=n_threads)
-
-    def length(self, axis: int, wanted: int | None, name: str) -> int:
-        """Return the length of an axis of the input, which an argument gives if the file does not.
-
-        Examples
-        --------
-        >>> network = Network(Path("a.onnx"), "1f", ("y",), (None, 144000), True, "onnxruntime 1")
-        >>> network.length(1, None, "embed_seconds")
-        144000
-        """
-        own = self.shape[axis]
-        check(
-            own is not None or wanted is not None,
-            f"{self.path} takes inputs of any length: axis {axis} of {written(self.shape)} is "
-            f"dynamic. Say how long they are by {argument(name)}.",
-        )
-        check(
-            own is None or wanted in (None, own),
-            f"{self.path} takes inputs of shape {written(self.shape)}, and {argument(name)} asks "
-            f"for {wanted} instead of {own}: leave it out.",
-        )
-        return own if own is not None else int(wanted or 0)
 
     def run(self, inputs: NDArray[np.float32]) -> list[NDArray[np.float32]]:
         """Return the tensors of each of the inputs, which are as `shape` says: one array a layer.

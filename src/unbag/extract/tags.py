@@ -63,7 +63,7 @@ class MatchedTags:
     bags_without: list[str]
     tags_without: list[str]
     #: Files with tags that are not read.
-    other_files: list[str] = field(default_factory=list)
+    other_files: list[str]
 
 
 @dataclass(frozen=True)
@@ -368,8 +368,15 @@ def _add(own, stretch, bag, members, where):
     own[stretch] = _union(before, members)
 
 
-def matched_tags(bags: Sequence[str], tags: Tags, things: str) -> MatchedTags:
-    """Match tags to bags by their names; it is an error if nothing matches."""
+def matched_tags(
+    bags: Sequence[str], tags: Tags, things: str, others: Sequence[str] = ()
+) -> MatchedTags:
+    """Match tags to bags by their names.
+
+    It is an error if nothing matches, or if bags have no tags, and the role ``untagged`` gives that
+    no meaning. The `others` are files that are not read, such as pictures in another format: their
+    names are no strangers.
+    """
     name_of = names_of_tags(bags, tags.of_files)
     check(
         name_of,
@@ -378,42 +385,30 @@ def matched_tags(bags: Sequence[str], tags: Tags, things: str) -> MatchedTags:
         f"{shortened(bags[0])}.",
     )
     of_bags = {bag: tags.of_files[name] for bag, name in name_of.items()}
-    without = [bag for bag in bags if not any(map(is_known, of_bags.get(bag, {}).values()))]
-    used = set(name_of.values())
-    return MatchedTags(of_bags, without, [name for name in tags.of_files if name not in used])
-
-
-def is_known(members: Members | None) -> bool:
-    """Return whether tags are known; an empty set says that there are none."""
-    return members is not None
-
-
-def check_tagged(
-    matched: MatchedTags, bags: Sequence[str], tags: Tags, things: str, strangers: Sequence[str]
-) -> None:
-    """Raise an error if bags have no tags, and the role ``untagged`` gives that no meaning.
-
-    The `strangers` are names with tags that no file has.
-    """
-    without = matched.bags_without
-    if not without or tags.roles.tagging.untagged != "refuse":
-        return
-    # A name that several files share matches none of them.
-    stems = {stem(file_name(name)) for name in strangers}
-    alike = [bag for bag in without if stem(bag) in stems]
-    hint = (
-        f" Several {things} may be called like {shortened(file_name(alike[0]))}: write their "
-        "folders as well."
-        if len({stem(bag) for bag in alike}) < len(alike)
-        else ""
-    )
-    lost = f"{without_file(strangers, tags.path)} " if strangers else ""
-    raise DataError(
-        f"{lost}{tags.path} has no tags for {len(without):,} of {len(bags):,} {things}: "
-        f"{listed(without)}.{hint} If they were not listened to or looked at, use "
-        f"{argument('untagged', 'unknown')}; if they were, and nothing was found, "
-        f"{argument('untagged', 'absent')}."
-    )
+    # An empty set says that there are none.
+    without = [bag for bag in bags if all(each is None for each in of_bags.get(bag, {}).values())]
+    unused = tags.of_files.keys() - {*name_of.values()}
+    unread = names_of_tags(others, [name for name in tags.of_files if name in unused])
+    unused -= {*unread.values()}
+    strangers = [name for name in tags.of_files if name in unused]
+    if without and tags.roles.tagging.untagged == "refuse":
+        # A name that several files share matches none of them.
+        stems = {stem(file_name(name)) for name in strangers}
+        alike = [bag for bag in without if stem(bag) in stems]
+        hint = (
+            f" Several {things} may be called like {shortened(file_name(alike[0]))}: write their "
+            "folders as well."
+            if len({stem(bag) for bag in alike}) < len(alike)
+            else ""
+        )
+        lost = f"{without_file(strangers, tags.path)} " if strangers else ""
+        raise DataError(
+            f"{lost}{tags.path} has no tags for {len(without):,} of {len(bags):,} {things}: "
+            f"{listed(without)}.{hint} If they were not listened to or looked at, use "
+            f"{argument('untagged', 'unknown')}; if they were, and nothing was found, "
+            f"{argument('untagged', 'absent')}."
+        )
+    return MatchedTags(of_bags, without, strangers, sorted(unread))
 
 
 def without_file(names: Sequence[str], path: PathLike) -> str:
