@@ -492,25 +492,6 @@ def test_a_header_that_promises_more_is_read_as_far_as_it_goes(folder, tmp_path)
     assert is_the_beep(rows[0])
 
 
-def test_a_folder_in_place_of_a_recording_and_a_broken_link_are_said(folder, tmp_path, capsys):
-    (folder / "folder.wav").mkdir()
-    try:
-        (folder / "gone.wav").symlink_to(tmp_path / "nowhere.wav")
-    except OSError:
-        pytest.skip("no links here")
-    code = run("extract", "audio", folder, "-o", tmp_path / "t.parquet")
-    errors = capsys.readouterr().err
-    assert code == 1
-    assert "gone.wav" in errors
-    assert pq.read_table(tmp_path / "t.parquet").column("file").to_pylist() == ["good.wav"]
-
-
-def test_tags_match_in_another_case(folder, tmp_path):
-    (tmp_path / "tags.csv").write_text("file,tags\nGOOD.WAV,wren\n")
-    _, rows = extracted(folder, tmp_path, tags=tmp_path / "tags.csv")
-    assert [row["tags"] for row in rows] == ["wren"]
-
-
 # What Raven and Audacity open.
 
 

@@ -1,6 +1,6 @@
 """``unbag extract``: from recordings, pictures and signals to a table of instances."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -133,9 +133,9 @@ def audio(
 
     kind = Audio(
         sample_rate, lowest, channel, windows, hop, segments,
-        embed, embed_rate, embed_seconds, tuple(embed_layer or ()), embed_only,
+        embed, embed_rate, embed_seconds, tuple(embed_layer or ()), embed_only, split=split,
     )  # fmt: skip
-    run(kind, folder, output, tags, tags_column, jobs, given, split)
+    run(kind, folder, output, tags, tags_column, jobs, given)
 
 
 @app.command()
@@ -272,7 +272,6 @@ def run(
     tags_column: str | None,
     jobs: int,
     given: o.Given,
-    split: float | None = None,
 ) -> None:
     """Extract instances of a kind, and print what was found, and what could not be read."""
     if tags is None:
@@ -280,7 +279,8 @@ def run(
         for name, value in {**vars(given.roles), "tags_column": tags_column}.items():
             if value not in (None, ()) and name not in about_media:
                 raise typer.BadParameter(f"{argument(name)} is for --tags: pass both")
-    result = extract_shown(kind, folder, output, tags, tags_column, jobs, given.roles, split)
+    roles = replace(given.roles, labels=tags_column or given.roles.labels)
+    result = extract_shown(kind, folder, output, tags, jobs, roles)
     messages.result(asdict(result))
     messages.note(f"Written to {result.output}.")
     end_with_faults(result, kind.things)
@@ -291,10 +291,8 @@ def extract_shown(
     folder: Path,
     output: Path,
     tags: Path | None,
-    tags_column: str | None,
     jobs: int,
     roles: Roles,
-    split: float | None = None,
 ) -> "Extracted":
     """Extract instances; show how far that has got, what was found, and notes on files."""
     from unbag.extract.extraction import extract, summary
@@ -307,10 +305,7 @@ def extract_shown(
                 messages.say(f"unbag: error: {fault}")
 
         try:
-            result = extract(
-                kind, folder, output, tags, roles, tags_column=tags_column, split=split,
-                n_jobs=jobs, on_file=on_file,
-            )  # fmt: skip
+            result = extract(kind, folder, output, tags, roles, n_jobs=jobs, on_file=on_file)
         except KeyboardInterrupt:
             messages.say("Finished files are kept: run the same command again to resume.")
             raise

@@ -12,7 +12,6 @@ import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from math import inf
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -184,9 +183,11 @@ def extracted(
         raise TypeError(f"got an unexpected keyword argument {min(strange)!r}.")
     own = ("tags_column", "split", "n_jobs", "on_file")
     roles: dict[str, Any] = {name: value for name, value in options.items() if name not in own}
+    if "split" in options:
+        kind = replace(kind, split=options["split"])
     result = extract(
-        kind, folder, output, tags, Roles(**roles), tags_column=options.get("tags_column"),
-        split=options.get("split"), n_jobs=options.get("n_jobs", 1), on_file=options.get("on_file"),
+        kind, folder, output, tags, Roles(labels=options.get("tags_column"), **roles),
+        n_jobs=options.get("n_jobs", 1), on_file=options.get("on_file"),
     )  # fmt: skip
     if result.failed:
         warn_caller(
@@ -203,24 +204,19 @@ def extract(
     tags: PathLike | None = None,
     roles: Roles | None = None,
     *,
-    tags_column: str | None = None,
-    split: float | None = None,
     n_jobs: int | None = 1,
     on_file: OnFile | None = None,
 ) -> Extracted:
     """Find and describe the instances of all files of a folder, and write them as one table.
 
-    `roles` say how the table of tags is read; what they say about blanks is kept.
+    `roles` say how the table of tags is read, which has them in the column of `labels`; what they
+    say about blanks is kept.
     """
     output = Path(output)
     check_format(output, (*PARQUET, *FEATHER))
     check(
         n_jobs is None or n_jobs != 0,
         f"{argument('n_jobs')} must be a number of processes, or -1 for all cores; not 0.",
-    )
-    check(
-        split is None or (kind.has_stretches and 1 <= split < inf),
-        f"{argument('split')} is for recordings of sound, and must be 1 second or more.",
     )
     kind.check()
     own = [] if tags is None else [tags]
@@ -231,15 +227,15 @@ def extract(
     read = matched = None
     if tags is not None:
         read = read_tags(
-            tags, roles or Roles(), tags_column, has_bag_column=kind.has_bag_column,
-            has_stretches=kind.has_stretches, splits=split is not None,
+            tags, roles or Roles(), has_bag_column=kind.has_bag_column,
+            has_stretches=kind.has_stretches, splits=kind.split is not None,
         )  # fmt: skip
     told = None if read is None else TagSummary.of(read)
     _say(f"{folder}: {counted(len(found.paths), 'file')}.", *(told.sentences() if told else ()))
     if read is not None and kind.one_bag_per_file:
         # Before hours of work.
         matched = matched_tags(list(found.paths), read, kind.things, found.others)
-        _say(*_about_matches(matched, read, kind, split))
+        _say(*_about_matches(matched, read, kind))
     _say(*(() if kind.follows_model else kind.remarks))
     failed = dict(found.faults)
     with _parts_folder(output) as parts:
@@ -266,9 +262,7 @@ def extract(
             if on_file is not None:
                 on_file(done, total, work.name, fault)
         finished = {name: part_of(name) for name in found.paths if name not in failed}
-        result, notes = _write(
-            kind, folder, output, finished, matched, read, failed, found.others, split
-        )
+        result, notes = _write(kind, folder, output, finished, matched, read, failed, found.others)
         shutil.rmtree(parts, ignore_errors=True)
     return Extracted(
         output=output, files=len(found.paths) + len(found.faults), resumed=resumed,
@@ -398,9 +392,7 @@ def _part_namer(parts: Path, kind: MediaKind) -> Callable[[str], Path]:
 # The table.
 
 
-def _about_matches(
-    matched: MatchedTags, tags: Tags, kind: MediaKind, split: float | None
-) -> list[str]:
+def _about_matches(matched: MatchedTags, tags: Tags, kind: MediaKind) -> list[str]:
     """Say which names match nothing, and what the bags will be."""
     lines = [without_file(matched.tags_without, tags.path)] if matched.tags_without else []
     if matched.bags_without:
@@ -409,16 +401,16 @@ def _about_matches(
     n_timed = sum(map(are_timed, matched.of_bags.values()))
     if tags.times is not None and not n_timed:
         lines.append(f"The columns {' and '.join(tags.times)} of {tags.path} are not used.")
-    if n_timed and split is None:
+    if n_timed and kind.split is None:
         lines.append(
             f"Tags of stretches: each stretch of these {n_timed:,} {kind.things} is a bag, and the "
             f"rest of each is one without tags, whose meaning {argument('untagged')} says. Even "
             f"pieces of all: {argument('split', 60)}."
         )
-    elif split is not None and n_timed < len(matched.of_bags):
+    elif kind.split is not None and n_timed < len(matched.of_bags):
         lines.append(
-            f"Tags of whole {kind.things} are unsure in each piece of {split:g} seconds, since "
-            f"they do not say where: {counted(len(matched.of_bags) - n_timed, 'file')}."
+            f"Tags of whole {kind.things} are unsure in each piece of {kind.split:g} seconds, "
+            f"since they do not say where: {counted(len(matched.of_bags) - n_timed, 'file')}."
         )
     return lines
 
@@ -440,17 +432,14 @@ class FileBags:
 class TableRows:
     """The rows of finished files as the table has them: with bags, ids and tags.
 
-    `tags` are those of bags, or of the files that `split` or times cut into bags; None if there are
-    none.
+    `tags` are those of bags, or of the files that are cut into bags; None if there are none.
     """
 
-    def __init__(
-        self, kind: MediaKind, split: float | None, tags: Mapping[str, TagsByStretch] | None
-    ) -> None:
+    def __init__(self, kind: MediaKind, tags: Mapping[str, TagsByStretch] | None) -> None:
         # Once: there may be thousands of columns, and of files.
         self._of_file: Roles = kind.roles
         self._tags = tags
-        stretches = Stretches(split, tags or {})
+        stretches = Stretches(kind.split, tags or {})
         self._stretches = stretches if kind.has_stretches and stretches.are_needed else None
         self.roles: Roles = replace(self._of_file, instance_id=ID, labels=tags and TAGS)
         #: The columns that say which bags there are.
@@ -503,7 +492,6 @@ def _write(
     tags: Tags | None,
     failed: Mapping[str, str],
     others: Sequence[str],
-    split: float | None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Write the rows of all parts as one table; return what is in it, and notes about files."""
     facts_of = {name: _read_facts(part) for name, part in parts.items()}
@@ -520,7 +508,7 @@ def _write(
         )
     if tags is not None and matched is None:
         matched = matched_tags(list(dict.fromkeys(media)), tags, kind.things, others)
-    of_files = TableRows(kind, split, None if matched is None else matched.of_bags)
+    of_files = TableRows(kind, None if matched is None else matched.of_bags)
     n_bags, without, tagged = 0, [], []
     for name, part in parts.items():
         found = of_files.bags(name, _read_rows(part, of_files.few), facts_of[name])
@@ -542,7 +530,7 @@ def _write(
         stored["untagged"] = tags.roles.untagged
     facts = Facts(
         kind.name, kind.things, __version__, str(folder), parsed_json(json.dumps(stored)),
-        dict(kind.settings()) | ({} if split is None else {"split": split}),
+        dict(kind.settings()) | ({} if kind.split is None else {"split": kind.split}),
         seconds={bag: each for own in facts_of.values() for bag, each in own["seconds"].items()},
         style=tags.style if tags is not None else {}, **result,
     )  # fmt: skip

@@ -8,6 +8,7 @@ what was stopped, and writes the table. To add a kind, derive from `MediaKind`, 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from math import inf
 from pathlib import Path
 from typing import Any, ClassVar, Self, get_type_hints
 
@@ -44,6 +45,8 @@ class MediaKind(ABC):
     suffixes: ClassVar[tuple[str, ...]]
     #: Whether the settings are those of a model, so that there is nothing to advise.
     follows_model: bool = field(default=False, kw_only=True)
+    #: Seconds of the bags that its files are cut into, if they are; the rows do not depend on it.
+    split: float | None = field(default=None, kw_only=True)
     #: Whether the role ``bag`` names a column of the files, which tags may call by another name.
     has_bag_column: ClassVar[bool] = False
     #: Whether stretches of its files may be bags: rows have a start and an end in seconds.
@@ -66,6 +69,10 @@ class MediaKind(ABC):
 
     def check(self) -> None:
         """Raise an error for wrong settings and missing extras, before any file is read."""
+        check(
+            self.split is None or (self.has_stretches and 1 <= self.split < inf),
+            f"{argument('split')} is for recordings of sound, and must be 1 second or more.",
+        )
         if getattr(self, "embed", None) is None:
             refuse(
                 (each.name for each in fields(self)
@@ -95,7 +102,8 @@ class MediaKind(ABC):
         of_network = network.items() if isinstance(network, dict) else ()
         # Only a person names files, and nothing else that fields hold comes from a model.
         known = {f"embed_{name}": value for name, value in of_network}
-        known |= {name: settings.get(name) for name in cls().settings() if name != "network"}
+        names = {*cls().settings(), "split"} - {"network"}
+        known |= {name: settings.get(name) for name in names}
         hints = get_type_hints(cls) | {"embed_layer": tuple[str, ...]}
         found: dict[str, Any] = {} if embed is None else {"embed": embed}
         for each in fields(cls):

@@ -74,6 +74,7 @@ class Signals(MediaKind):
 
     def check(self) -> None:
         """Raise an error for wrong settings."""
+        super().check()
         checked_windows(self.windows, self.hop, LONGEST_WINDOW)
         check(
             self.rate is None or 0 < self.rate < math.inf,

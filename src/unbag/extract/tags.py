@@ -167,7 +167,6 @@ def _numbered(counts):
 def read_tags(
     path: PathLike,
     roles: Roles,
-    column: str | None = None,
     *,
     has_bag_column: bool = False,
     has_stretches: bool = False,
@@ -177,10 +176,10 @@ def read_tags(
 
     A table has a row per file, with its tags in one cell or a column per tag; or several rows per
     file, whose tags are joined; or a row per stretch of a file, with columns of start and end.
-    `roles` names its columns and says what words mean; the column of tags is `column`, or the first
-    of `TAGS` in the table. With `has_bag_column`, the role ``bag`` names a column of the media, and
-    files may be in a column of `FILES` here. Times are used if the media have stretches; those of
-    other tools if recordings are to be cut (`splits`).
+    `roles` names its columns and says what words mean; the column of tags is that of `labels`, or
+    the first of `TAGS` in the table. With `has_bag_column`, the role ``bag`` names a column of the
+    media, and files may be in a column of `FILES` here. Times are used if the media have stretches;
+    those of other tools if recordings are to be cut (`splits`).
     """
     head = Head(path)
     known = {*FILES, roles.bag}
@@ -199,7 +198,7 @@ def read_tags(
         if roles.label_columns is not None:
             names = expanded(table.path, roles.label_columns, table.columns)
         else:
-            names = (column or _needed(table, TAGS, "the tags", "tags_column"),)
+            names = (roles.labels or _needed(table, TAGS, "the tags", "tags_column"),)
         for name, role in ((file, "the files"), *((name, "the tags") for name in names)):
             check_column(table.path, name, table.columns, role)
         separator = None
