@@ -47,15 +47,11 @@ def recordings(tmp_path):
 def extracted(recordings, caplog):
     """A call that extracts with tags, and returns the outcome, what was said, and the rows."""
 
-    def extracted(text, **options):
-        tags = recordings.parent / "tags.csv"
+    def extracted(text, split=None, **roles):
+        tags, output = (recordings.parent / name for name in ("tags.csv", "t.parquet"))
         tags.write_text(text)
-        roles = {name: options.pop(name) for name in ("untagged",) if name in options}
         with caplog.at_level("INFO", logger="unbag"):
-            result = extract(
-                Audio(), recordings, recordings.parent / "t.parquet", tags, Roles(**roles),
-                **options,
-            )  # fmt: skip
+            result = extract(Audio(split=split), recordings, output, tags, Roles(**roles))
         return result, caplog.text, pq.read_table(result.output).to_pylist()
 
     return extracted

@@ -133,7 +133,7 @@ def audio(
 
     kind = Audio(
         sample_rate, lowest, channel, windows, hop, segments,
-        embed, embed_rate, embed_seconds, tuple(embed_layer or ()), embed_only, split=split,
+        embed, embed_rate, embed_seconds, embed_layer or (), embed_only, split=split,
     )  # fmt: skip
     run(kind, folder, output, tags, tags_column, jobs, given)
 
@@ -259,8 +259,9 @@ def images(
     """
     from unbag.extract.pictures import Images
 
-    layers = tuple(embed_layer or ())
-    kind = Images(size, contrast, grid, segments, masks, embed, layers, embed_scale, embed_only)
+    kind = Images(
+        size, contrast, grid, segments, masks, embed, embed_layer or (), embed_scale, embed_only
+    )
     run(kind, folder, output, tags, tags_column, jobs, given)
 
 

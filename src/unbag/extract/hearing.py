@@ -92,7 +92,7 @@ class Ears:
 
 
 def opened_ears(
-    embed: PathLike, rate: int | None, seconds: float | None, layers: Sequence[str]
+    embed: PathLike, rate: int | None, seconds: float | None, layers: str | Sequence[str]
 ) -> tuple[Network, Ears]:
     """Open a network of waveforms, by its path or as ``birdnet``, and hear what it gives."""
     path = birdnet_file() if str(embed) == BIRDNET else Path(embed)

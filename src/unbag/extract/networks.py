@@ -54,12 +54,12 @@ class Network:
     n_threads: int = 1
 
     @classmethod
-    def of_file(cls, path: PathLike, layers: Sequence[str] = ()) -> "Network":
-        """Open a network, and read some of its tensors: by default its last output."""
+    def of_file(cls, path: PathLike, layers: str | Sequence[str] = ()) -> "Network":
+        """Open a network, and read one or some of its tensors: by default its last output."""
         path = Path(path)
-        content = _content(path)
-        checksum = hashlib.sha256(content).hexdigest()
-        runtime = _opened(path, checksum, tuple(dict.fromkeys(layers)), 1)
+        checksum = hashlib.sha256(_content(path)).hexdigest()
+        layers = tuple(dict.fromkeys([layers] if isinstance(layers, str) else layers))
+        runtime = _opened(path, checksum, layers, 1)
         names = [name for name, _, _ in runtime.inputs]
         check(
             len(names) == 1,
@@ -76,8 +76,7 @@ class Network:
         )
         has_batch = len(shape) > 1
         shape = shape if has_batch else (1, *shape)
-        names = tuple(dict.fromkeys(layers)) or runtime.outputs[-1:]
-        return cls(path, checksum, names, shape, has_batch, runtime.package)
+        return cls(path, checksum, runtime.outputs, shape, has_batch, runtime.package)
 
     @property
     def described(self) -> str:

@@ -464,7 +464,7 @@ class Images(MediaKind):
     segments: PathLike | None = None
     masks: PathLike | None = None
     embed: PathLike | None = None
-    embed_layer: Sequence[str] = ()
+    embed_layer: str | Sequence[str] = ()
     embed_scale: str | None = None
     embed_only: bool = False
     #: Rows of x, y, width and height, and of the width and height of the picture, or 0.
@@ -703,6 +703,7 @@ def images(
     UserWarning
         If files could not be read.
     """
-    layers = (embed_layer,) if isinstance(embed_layer, str) else tuple(embed_layer)
-    kind = Images(size, contrast, grid, segments, masks, embed, layers, embed_scale, embed_only)
+    kind = Images(
+        size, contrast, grid, segments, masks, embed, embed_layer, embed_scale, embed_only
+    )
     return extracted(kind, folder, output, tags, **options)

@@ -151,7 +151,7 @@ class Audio(MediaKind):
     embed: PathLike | None = None
     embed_rate: int | None = None
     embed_seconds: float | None = None
-    embed_layer: Sequence[str] = ()
+    embed_layer: str | Sequence[str] = ()
     embed_only: bool = False
     boxes: Given[NDArray[np.float64]] | None = None
     network: Network | None = None
@@ -396,9 +396,8 @@ def audio(
     UserWarning
         If files could not be read.
     """
-    layers = (embed_layer,) if isinstance(embed_layer, str) else tuple(embed_layer)
     kind = Audio(
         sample_rate, lowest, channel, windows, hop, segments,
-        embed, embed_rate, embed_seconds, layers, embed_only,
+        embed, embed_rate, embed_seconds, embed_layer, embed_only,
     )  # fmt: skip
     return extracted(kind, folder, output, tags, **options)

@@ -68,32 +68,21 @@ class MatchedTags:
 
 @dataclass(frozen=True)
 class TagSummary:
-    """A table of tags in figures.
-
-    Attributes
-    ----------
-    table : str
-    files, stretches : int
-        Files that it names, and stretches of them.
-    tags, unsure : dict of str to int
-        In how many files or stretches each tag is, and is marked by a question mark; the commonest
-        first.
-    blank, none, unknown : int
-        Files and stretches without a word; with a word for none; whose tags are all unknown.
-    separators : dict of str to list of str
-        Tags that hold what may separate tags, by that sign.
-    separator : str or None
-        What separates tags, where that was guessed.
-    """
+    """A table of tags in figures."""
 
     table: str
+    #: Files that it names, and stretches of them.
     files: int
     stretches: int
+    #: In how many files or stretches each tag is, and is marked by a question mark; the commonest
+    #: first.
     tags: dict[str, int]
     unsure: dict[str, int]
+    #: Files and stretches without a word; with a word for none; whose tags are all unknown.
     blank: int
     none: int
     unknown: int
+    #: Tags that hold what may separate tags, by that sign; and what does, where that was guessed.
     separators: dict[str, list[str]]
     separator: str | None
 
