@@ -214,10 +214,7 @@ def extract(
     """
     output = Path(output)
     check_format(output, (*PARQUET, *FEATHER))
-    check(
-        n_jobs is None or n_jobs != 0,
-        f"{argument('n_jobs')} must be a number of processes, or -1 for all cores; not 0.",
-    )
+    most_jobs = job_count(n_jobs)
     kind.check()
     own = [] if tags is None else [tags]
     found = found_files(folder, kind.suffixes, kind.things, output, own)
@@ -252,8 +249,8 @@ def extract(
                 resumed, done = resumed + 1, done + sizes[name]
             else:
                 pending.append(work)
-        jobs = min(job_count(n_jobs), max(len(pending), 1))
-        n_threads = max(1, job_count(n_jobs) // jobs)
+        jobs = min(most_jobs, max(len(pending), 1))
+        n_threads = max(1, most_jobs // jobs)
         pending = [replace(work, kind=work.kind.on_threads(n_threads)) for work in pending]
         for work, fault in completed(_do, pending, jobs):
             done += sizes[work.name]

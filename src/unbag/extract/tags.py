@@ -30,7 +30,7 @@ from .stretches import Members, Span, TagsByStretch
 
 # Columns that name files, and columns of tags: the first one in the table is taken, in upper or
 # lower case. A column of folders is put before the names.
-FILES = ("file", "bag", "recording", "filename", "file_name", "media", "image", "path")
+FILES = ("file", "bag", "recording", "filename", "file_name", "media", "image", "picture", "path")
 TAGS = ("tags", "labels", "label", "tag", "species")
 FOLDER = "folder"
 TIMES = (("start", "end"), ("start_time", "end_time"), ("start (s)", "end (s)"),
