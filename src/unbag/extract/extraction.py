@@ -286,7 +286,7 @@ def _do(work: FileWork) -> str | None:
         found = work.kind.instances(work.path, work.name)
         changed = file_state(work.path) != state
         check(not changed, f"{work.path} has changed while it was read: start again.")
-        _write_part(work.part, found, work.kind.roles.bag, state)
+        _write_part(work, found, state)
     except MissingExtraError:
         raise
     except MemoryError:
@@ -318,17 +318,18 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _write_part(part: Path, found: FileInstances, bag: str, state: tuple[int, ...]) -> None:
+def _write_part(work: FileWork, found: FileInstances, state: tuple[int, ...]) -> None:
+    in_rows = found.rows.column(work.kind.roles.bag).unique().to_pylist()
     facts = {
         # The inode may change where files are copied.
         "state": list(state[1:]),
         "n_rows": found.rows.num_rows,
-        "bags": [*found.rows.column(bag).unique().to_pylist(), *found.without_instances],
+        "bags": [*in_rows, *found.without_instances],
         "notes": found.notes,
         "seconds": found.seconds,
     }
     rows = found.rows.replace_schema_metadata({b"part": json.dumps(facts).encode()})
-    with writing(part) as file, ipc.new_file(file, rows.schema) as writer:
+    with writing(work.part) as file, ipc.new_file(file, rows.schema) as writer:
         writer.write_table(rows)
 
 

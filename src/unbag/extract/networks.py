@@ -39,8 +39,8 @@ GRAPH, OUTPUT, NAME = 7, 12, 1
 class Network:
     """A network that has been checked; the processes that run it open it when they first need it.
 
-    `layers` are the tensors that are read. The `shape` is that of the input, the batch first, with
-    None for an axis of any length; a network with one axis takes one input at a time.
+    `layers` are the tensors that are read, and `shape` has the axes of the input, the batch first:
+    None for one of any length. A network with a single axis takes one input at a time.
     """
 
     path: Path

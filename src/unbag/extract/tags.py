@@ -362,8 +362,8 @@ def matched_tags(
     """Match tags to bags by their names.
 
     It is an error if nothing matches, or if bags have no tags, and the role ``untagged`` gives that
-    no meaning. The `others` are files that are not read, such as pictures in another format: their
-    names are no strangers.
+    no meaning. Tags may also belong to the `others`, files that are passed over, such as pictures
+    in another format.
     """
     name_of = names_of_tags(bags, tags.of_files)
     check(
