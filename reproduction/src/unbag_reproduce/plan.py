@@ -105,7 +105,7 @@ class Study:
     timed : bool
         Whether times are compared: then units are done one at a time.
     data : tuple of str
-        The data sets it is made on; empty if it makes its own.
+        The data sets it is made on.
     remarks : str
         What to know when reading the results, in Markdown.
     comparison : Comparison, optional

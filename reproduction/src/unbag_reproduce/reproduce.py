@@ -56,8 +56,8 @@ def reproduce(
     study = find_study(name)
     # An hour's work must not end in an error about its figures.
     require("matplotlib")
-    names = available(study.data if data is None or not study.data else data, console)
-    if study.data and not names:
+    names = available(study.data if data is None else data, console)
+    if not names:
         raise ValueError("None of these data sets is on this machine: there is nothing to do.")
     plan = Plan(names, level, seed)
     ledger, clock, n_done = Ledger(out), BusyClock(), 0
