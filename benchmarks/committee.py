@@ -83,7 +83,7 @@ def model_of(method, seed):
 
 
 def reliability(proba, is_right):
-    """Return for bins of the top probability: how many instances, its sum, and how many are right."""
+    """Return for bins of the top probability: the instances, its sum, and how many are right."""
     top = proba.max(axis=1)
     place = np.minimum((top * N_BINS).astype(int), N_BINS - 1)
     columns = (np.bincount(place, each, N_BINS) for each in (None, top, is_right))
