@@ -1,6 +1,7 @@
 """Run an experiment: do what is left of its work, and write its tables and figures."""
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +10,6 @@ from rich.console import Console
 from unbag._messages import require
 from unbag._threads import describe_machine, versions
 
-from .busy import BusyClock
 from .figures import Figure
 from .ledger import Ledger
 from .plan import Plan, available
@@ -60,7 +60,7 @@ def reproduce(
     if not names:
         raise ValueError("None of these data sets is on this machine: there is nothing to do.")
     plan = Plan(names, level, seed)
-    ledger, clock, n_done = Ledger(out), BusyClock(), 0
+    ledger, n_done = Ledger(out), 0
     with ledger.writing():
         # What is new may choose settings, whose fits are next.
         while done := run(
@@ -78,8 +78,9 @@ def reproduce(
     of = {"data": list(plan.data), "level": plan.level, "seed": plan.seed}
     if n_done or not (folder / ABOUT).exists():
         about = {**of, "tables": [], **versions(), "machine": describe_machine()}
-        load = clock.load()
-        write(made, folder, about if load is None else {**about, LOAD: load})
+        # Of the last five minutes; not every system counts it.
+        load = {LOAD: round(os.getloadavg()[1], 1)} if hasattr(os, "getloadavg") else {}
+        write(made, folder, {**about, **load})
     else:
         # Nothing new was done: how the results were made stays as it is.
         write(made, folder, {**read_plan(folder)[1], **of})
