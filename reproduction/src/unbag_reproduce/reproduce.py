@@ -36,22 +36,9 @@ def reproduce(
 ) -> list[Table | Figure]:
     """Run one experiment, or go on with one that was interrupted.
 
-    Parameters
-    ----------
-    name : str
-        One of `STUDIES`.
-    data : list of str, optional
-        Data sets; by default the paper's. Those that are not on this machine are left out.
-    level : {"quick", "standard"}
-        How thoroughly; see `Plan`.
-    seed : int
-        The same seed gives the same tables, apart from times.
-    n_jobs : int
-        Number of processes; where times are compared, always one.
-    out : path
-        The ledger is in this folder; tables and figures go to ``out/<name>``.
-    console : rich Console, optional
-        Where to show progress.
+    Data sets that are not on this machine are left out; by default they are the paper's. Where
+    times are compared, there is one process. The ledger is in the folder `out`; tables and figures
+    go to ``out/<name>``, and progress to the console.
     """
     study = find_study(name)
     # An hour's work must not end in an error about its figures.

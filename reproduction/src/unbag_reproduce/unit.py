@@ -29,24 +29,8 @@ def task(function: Callable[["Unit"], Values]) -> Callable[["Unit"], Values]:
 class Unit:
     """A piece of work: all that its result depends on, apart from the code.
 
-    Parameters
-    ----------
-    task : callable
-        One of the `TASKS`.
-    data : str, optional
-        A data set, as `unbag_reproduce.data.load` knows it.
-    draw : int, optional
-        Which draw of the data set.
-    method : str, optional
-        What is fitted, by a name that the task knows.
-    setting : dict
-        What the method is built with.
-    condition : dict
-        What else the task varies, such as the share of bags for training.
-    fold, n_folds : int, optional
-        Which fold is for testing, and of how many.
-    seed : int, optional
-        Of folds and methods.
+    The task, one of the `TASKS`, knows the method by its name, and builds it with the setting. The
+    condition is what else it varies, such as the share of bags for training. `fold` is for testing.
 
     Examples
     --------
