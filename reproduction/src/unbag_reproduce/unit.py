@@ -10,8 +10,6 @@ from typing import Any
 Values = dict[str, Any]
 #: A number that a unit does not have.
 NONE = -1
-#: Keys by what they are made of: a page asks for those of the same units hundreds of times.
-KNOWN_KEYS: dict[tuple[object, ...], str] = {}
 #: What can be done, by the name that ledgers have for it: that of the function.
 TASKS: dict[str, Callable[["Unit"], Values]] = {}
 
@@ -70,13 +68,7 @@ class Unit:
     @cached_property
     def key(self) -> str:
         """The unit as text: the same for the same work, whatever the order of a setting."""
-        made_of = (
-            self.task, self.data, self.draw, self.method, repr(self.setting), repr(self.condition),
-            self.fold, self.n_folds, self.seed,
-        )  # fmt: skip
-        if made_of not in KNOWN_KEYS:
-            KNOWN_KEYS[made_of] = key_of(self.describe())
-        return KNOWN_KEYS[made_of]
+        return key_of(self.describe())
 
     def __hash__(self) -> int:
         return hash(self.key)
