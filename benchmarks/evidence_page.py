@@ -65,6 +65,14 @@ def by_level(name, kinds, rows):
     )  # fmt: skip
 
 
+def recordings():
+    """List how well calls are found and labelled in synthetic recordings."""
+    return by_level("audio", ("calls", "outdoors"), (
+        "found", "reach", "segments that are nothing", "right given the tags",
+        "right without tags, new recordings", "a forest told the truth, new recordings",
+    ))  # fmt: skip
+
+
 def real_sounds():
     """List how well real sounds in scenes are labelled, by several methods."""
     figures = result("real_sounds")["figures"]
@@ -201,7 +209,7 @@ def kernels():
 
 
 TABLES = {each.__name__: each for each in (
-    real_sounds, street_photos, pictures, signals, questions, losses, wrong_tags,
+    real_sounds, recordings, street_photos, pictures, signals, questions, losses, wrong_tags,
     missing_tags, vague_tags, defaults, kernels, throughput,
 )}  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""How well extracted instances are labelled: what pictures.py and signals.py share."""
+"""How well extracted instances are labelled: what audio.py, pictures.py and signals.py share."""
 
 from typing import NamedTuple
 

@@ -6,14 +6,9 @@ FOLDER/sounds has clips of ESC-50, and ``clips.csv`` with columns file, class, f
 Scenes of 10 s hold events of two to four classes, of ten animals or ten everyday sounds, over rain,
 sea, wind, fire or an engine at three levels. The clips of training scenes and of new ones come from
 different recordings. Loudness, time and class of each event are known; its extent is where its
-energy is. It is *audible* if it is 3 dB or more above its surroundings, and *found* if one segment
-covers more than half of its time, and their bands are at most 100 Hz apart. It is *reached* if its
-best segment, that of the largest intersection over union, lies with at least half of its area in
-boxes of the same class, and is at most three times as long. It is *cut* if two or more segments lie
-in it with more than half of their area. A segment *holds* the class that it shares most with, if
-that is a fourth of it, or if it covers half of an event; else it is *nothing*. Boxes are widened by
-25 ms and 100 Hz, about a window of the spectrogram. *Right* counts segments that hold an event.
-*F1* compares labelled stretches of time with events of the same class, in pairs of at least
+energy is. *Found*, *reach* and *nothing* are defined as in `audio.py`. An event is *cut* if two or
+more segments lie in it with more than half of their area. *Right* counts segments that hold an
+event. *F1* compares labelled stretches of time with events of the same class, in pairs of at least
 0.3 intersection over union. Other ways to label are compared: windows of 3 s, where a segment
 counts as labelled like the window around its middle, with tags copied to all windows, or to the
 best window of each recording only; the same with segments; and labels of all segments known.
@@ -43,17 +38,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 import unbag
+from audio import AUDIBLE, NOISE, area, common, judged, widened
 from labelling import answers_of, percent, show
 from measure import RESULTS, machine, save
-from synthetic.soundscapes import (
-    BLUR,
-    OUTSIDE,
-    Soundscapes,
-    at_level,
-    box_of,
-    placed,
-    write_soundscapes,
-)
+from synthetic.soundscapes import OUTSIDE, Soundscapes, at_level, box_of, placed, write_soundscapes
 from unbag.extract import audio
 from unbag.extract.sounds import FEATURES
 
@@ -63,8 +51,6 @@ KINDS = {
     "everyday": ("door_wood_knock", "clapping", "mouse_click", "church_bells", "car_horn",
                  "laughing", "crying_baby", "coughing", "glass_breaking", "sneezing"),
 }  # fmt: skip
-NOISE = {"low": -46.0, "middle": -40.0, "high": -34.0}
-AUDIBLE = 3.0
 SURROUNDINGS = ("rain", "sea_waves", "wind", "crackling_fire", "engine")
 TRAINING_FOLDS = ("1", "2")
 SECONDS, RATE, LOWEST, HIGHEST = 10, 44100, 200.0, 11025.0
@@ -202,66 +188,6 @@ def extracted(folder, **options):
     return Table(rows, np.array(rows.column("file").to_pylist()), boxes, numbers), seconds
 
 
-def common(one, other):
-    """Return the area that two boxes share."""
-    time = min(one[1], other[1]) - max(one[0], other[0])
-    band = min(one[3], other[3]) - max(one[2], other[2])
-    return max(time, 0) * max(band, 0)
-
-
-def area(box):
-    return (box[1] - box[0]) * (box[3] - box[2])
-
-
-def widened(box):
-    return (box.start - BLUR[0], box.end + BLUR[0],
-            box.low - BLUR[1], box.high + BLUR[1])  # fmt: skip
-
-
-def is_found(event, segments):
-    """Tell whether a segment covers more than half of the time of an event, in its band."""
-    box = widened(event)
-    for segment in segments:
-        time = min(segment[1], event.end) - max(segment[0], event.start)
-        if time > 0.5 * (event.end - event.start) and segment[2] < box[3] and segment[3] > box[2]:
-            return True
-    return False
-
-
-def is_reached(event, segments, events):
-    """Tell whether the best segment lies mostly in events of the class, and is not too long."""
-    box = widened(event)
-    shared = [common(segment, box) for segment in segments]
-    if not any(shared):
-        return False
-    overlaps = [s / (area(segment) + area(box) - s)
-                for s, segment in zip(shared, segments, strict=True)]  # fmt: skip
-    best = segments[int(np.argmax(overlaps))]
-    own = sum(common(best, widened(each)) for each in events if each.label == event.label)
-    is_short = best[1] - best[0] <= 3 * (event.end - event.start)
-    return own >= 0.5 * area(best) and is_short
-
-
-def judged(made, segments):
-    """Return the figures of segments, and what each of them holds."""
-    found, reached, truth = [], [], []
-    for name in made.names:
-        own = segments[f"{name}.wav"]
-        events = [box for box in made.boxes if box.recording == name]
-        truth += [made.species_in(name, *segment) or NOTHING for segment in own]
-        heard = [event for event in events if event.level >= AUDIBLE]
-        found += [is_found(event, own) for event in heard]
-        reached += [is_reached(event, own, events) for event in heard]
-    truth = np.array(truth, dtype=object)
-    return {
-        "audible calls": len(found),
-        "found": percent(found),
-        "reach": percent(reached),
-        "segments": len(truth),
-        "segments that are nothing": percent(truth == NOTHING),
-    }, truth
-
-
 def is_cut(event, segments):
     """Tell whether two or more segments lie in an event with more than half of their area."""
     box = widened(event)
@@ -397,13 +323,14 @@ def row_of(folder, kind, noise, n_scenes, seed, embed):
         by_file = defaultdict(list)
         for file, box in zip(segments.files, segments.boxes.tolist(), strict=True):
             by_file[file].append(tuple(box))
-        figures, truth = judged(made, by_file)
+        figures, truth, _ = judged(made, by_file)
         sides.append(Side(made, segments, windows, truth))
     own, new = sides
     events = [event for event in made.boxes if event.level >= AUDIBLE]
     figures["events cut in two"] = percent(
         [is_cut(event, by_file[f"{event.recording}.wav"]) for event in events]
     )
+    del figures["segments of clutter"]
     figures |= {name: round(1 / each) for name, each in cost.items()}
     figures["perfect labels: F1 given, new"] = figures_of(own, own.truth, new, new.truth)[2:]
     classes = KINDS[kind]
