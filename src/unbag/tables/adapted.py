@@ -141,11 +141,6 @@ class Head:
         return [self.path / name for name in names]
 
 
-def nth_row(row: int) -> str:
-    """Name a row, counted from 1."""
-    return f"row {row + 1}"
-
-
 @dataclass(frozen=True)
 class Adapted:
     """The content of another tool's file.
@@ -156,7 +151,6 @@ class Adapted:
 
     instances: pa.Table | None
     tags: States | None
-    place: Callable[[int], str] = nth_row
     notes: tuple[str, ...] = field(default=())
     detections: Sequence[tuple[str, float, float, str, int]] = ()
 
@@ -340,11 +334,6 @@ def numbered_lines(path: Path) -> list[tuple[int, list[str]]]:
     # By line feeds alone: other marks, such as form feeds, may stand within a cell.
     lines = enumerate(text.split("\n"), 1)
     return [(number, line.rstrip("\r").split("\t")) for number, line in lines if line.strip()]
-
-
-def within(where: str, path: Path) -> str:
-    """Return the rest of the name of a row that begins with its file or folder."""
-    return where.removeprefix(str(path)).lstrip("/\\, ")
 
 
 def read_columns(source: Table, columns: Sequence[str], format: str) -> pa.Table:

@@ -20,7 +20,6 @@ from unbag.tables.adapted import (
     labelled_segments,
     numbered_lines,
     span,
-    within,
 )
 from unbag.tables.bag_table import BagTable
 from unbag.tables.spans import Spans, seconds, write_recordings
@@ -48,7 +47,7 @@ def read_label_tracks(head: Head, _: Choices) -> Adapted:
     The union of the labels are the tags. Frequencies are features if all labels have them. Labels
     are known, unless a program wrote them.
     """
-    bags, spans, labels, bands, places, by_people = [], [], [], [], [], []
+    bags, spans, labels, bands, by_people = [], [], [], [], []
     for path in head.files("label tracks"):
         lines = numbered_lines(path)
         check(lines, f"{path} is empty: it needs a line per label.")
@@ -67,7 +66,6 @@ def read_label_tracks(head: Head, _: Choices) -> Adapted:
             labels.append(label_text(cells[2]) if len(cells) > 2 else "")
             by_people.append(not any(map(str.strip, cells[3:])) and not path.name.endswith(SUFFIX))
             bands.append(None)
-            places.append(within(where, head.path))
     check(spans, f"{head.path} has no labels.")
     columns, tags, notes = labelled_segments(bags, spans, labels, by_people)
     n_without = sum(band is None for band in bands)
@@ -78,7 +76,7 @@ def read_label_tracks(head: Head, _: Choices) -> Adapted:
             *notes,
             f"Frequencies are not used, since {n_without:,} of {len(bands):,} labels have none.",
         )
-    return Adapted(pa.table(columns), tags, places.__getitem__, notes)
+    return Adapted(pa.table(columns), tags, notes)
 
 
 def write_audacity(

@@ -89,7 +89,7 @@ def read_embeddings(head: Head, _: Choices) -> Adapted:
             length = length or first_length(lists)
             vectors.append(as_rows(lists, partial(vector_at, first), length, np.float64))
     columns |= named_columns(np.concatenate(vectors))
-    return Adapted(pa.table(columns), None, lambda row: f"row {row + 2}")
+    return Adapted(pa.table(columns), None)
 
 
 def are_detections(head: Head) -> bool:

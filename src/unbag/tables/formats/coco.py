@@ -52,7 +52,7 @@ def read_coco(head: Head, _: Choices) -> Adapted:
         )
     images = _by_id(document["images"], "file_name", head, "images")
     categories = _by_id(document["categories"], "name", head, "categories")
-    rows, places = [], []
+    rows = []
     for number, annotation in enumerate(document["annotations"], 1):
         where = f"{head.path}, annotation {number}"
         check(isinstance(annotation, dict), f"{where} is not an object.")
@@ -61,7 +61,6 @@ def read_coco(head: Head, _: Choices) -> Adapted:
         size = [finite_number(image.get(side, 0), where) for side in ("width", "height")]
         box = _box(annotation, where)
         rows.append((str(image["file_name"]), label_text(category["name"]), *box, *size))
-        places.append(f"annotation {number}")
     check(rows, f"{head.path} has no annotations.")
     names = ("bag", "instance_label", *BOX, *SIZE)
     columns = dict(zip(names, zip(*rows, strict=True), strict=True))
@@ -69,7 +68,7 @@ def read_coco(head: Head, _: Choices) -> Adapted:
     n_empty = len({str(each["file_name"]) for each in images.values()} - tags.keys())
     notes = (f"Pictures without boxes, left out: {n_empty}.",) if n_empty else ()
     table = pa.table({name: list(cells) for name, cells in columns.items()})
-    return Adapted(table, tags, places.__getitem__, notes)
+    return Adapted(table, tags, notes)
 
 
 def _is_name(value: Any) -> bool:

@@ -73,7 +73,7 @@ def read_database(head: Head, _: Choices) -> Adapted:
         tags, known = _labels(annotations, list(zip(bags, spans, strict=True)))
         columns["instance_label"] = pa.array(known, pa.string())
     columns |= _features(head, windows["id"])
-    return Adapted(pa.table(columns), tags, lambda row: f"{WINDOWS}, row {row + 1}")
+    return Adapted(pa.table(columns), tags)
 
 
 def _read(path: Path, columns: tuple[str, ...]) -> pa.Table:

@@ -50,7 +50,7 @@ def read_export(head: Head, _: Choices) -> Adapted:
     """
     tasks = _tasks(head.document)
     check(tasks, f"{head.path} holds no tasks of Label Studio.")
-    bags, regions, places = [], [], []
+    bags, regions = [], []
     tags: States = {}
     n_open = 0
     for number, task in enumerate(tasks, 1):
@@ -73,10 +73,8 @@ def read_export(head: Head, _: Choices) -> Adapted:
         found, chosen = _regions(results, where)
         labels = chosen or [label for region in found for label in region["labels"]]
         states.update(dict.fromkeys(filter(None, map(label_text, labels)), 1))
-        for region in found:
-            bags.append(bag)
-            regions.append(region)
-            places.append(f"task {number}")
+        bags += [bag] * len(found)
+        regions += found
     check(tags, f"{head.path}: no task has been annotated.")
     notes = (f"Tasks without annotations, or with empty ones, left out: {n_open}.",)
     notes = notes if n_open else ()
@@ -91,7 +89,7 @@ def read_export(head: Head, _: Choices) -> Adapted:
     columns["instance_label"] = columns["known_label"] = pa.array(known, pa.string())
     if kinds == {True}:
         columns["duration"] = [region["end"] - region["start"] for region in regions]
-    return Adapted(pa.table(columns), tags, places.__getitem__, notes)
+    return Adapted(pa.table(columns), tags, notes)
 
 
 def _medium(data: dict[str, Any], where: str) -> str:

@@ -81,7 +81,7 @@ def read_frame(head: Head, _: Choices) -> Adapted:
                     ),
                 )
                 columns[f"{prefix}{name}"] = numbers
-    return Adapted(pa.table(columns), tags, lambda row: f"row {row + 2}")
+    return Adapted(pa.table(columns), tags)
 
 
 def _is_of_classes(column: pa.ChunkedArray) -> bool:

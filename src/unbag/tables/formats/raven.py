@@ -29,7 +29,6 @@ from unbag.tables.adapted import (
     labelled_segments,
     numbered_lines,
     span,
-    within,
 )
 from unbag.tables.bag_table import BagTable
 from unbag.tables.extracted import extracted_facts
@@ -144,8 +143,7 @@ def read_selection_tables(head: Head, choices: Choices) -> Adapted:
         is_other = name in STRUCTURE or has_score([name])
         if not is_other and name != label_column and name not in columns:
             columns[name] = _typed([each.cells[name] for each in found])
-    places = [within(each.where, head.path) for each in found]
-    return Adapted(pa.table(columns), tags, places.__getitem__, notes)
+    return Adapted(pa.table(columns), tags, notes)
 
 
 def is_by_person(selection: Selection) -> bool:
