@@ -91,7 +91,7 @@ BAD = {
     "text as a feature": (
         frame_of(x=[*"1234"]),
         {**TAGGED, "features": ["x"]},
-        "column 'x' holds .*string: a feature is a number",
+        "column 'x' holds .*string, but features needs numbers",
     ),
     "infinite": (
         frame_of(x=[1.0, np.inf, 2.0, 3.0]),
@@ -144,7 +144,7 @@ BAD = {
     "lists in a column of a label": (
         frame_of(is_o=[[1], [1], [0], [0]]),
         {"bag": "file", "label_columns": "is_*"},
-        "column 'is_o' holds list<item: int64>: the column of a label holds 1, 0 and -1",
+        "column 'is_o' holds list<item: int64>, but label_columns needs 1, 0 or -1",
     ),
     "lists in a column of a label of polars": (
         pl.DataFrame({"file": [*"aabb"], "x": [1.0] * 4, "is_o": [[1], [1], [0], [0]]}),
