@@ -305,7 +305,7 @@ ALLOWED: dict[str, tuple[Callable[[pa.DataType], bool], str]] = {
         ("bag", "labels", "unknown", "instance_labels", "known", "instance_id", "label", "state"),
         (is_value, "text, numbers, booleans, dates or times"),
     ),
-}  # fmt: skip
+}
 #: Roles whose columns hold lists where a row is a bag, and roles whose columns may.
 IN_LISTS = ("embedding", "features", "instance_labels", "known")
 PERHAPS_IN_LISTS = ("media", "start", "end", "band")
