@@ -7,7 +7,8 @@ An adapter gets the beginning of a file or folder (`Head`), by which it recognis
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -220,7 +221,21 @@ class Adapted:
         return instances.add_column(1, "labels", column)
 
 
-# What text files and tables of several tools have in common.
+# What files of several tools have in common.
+
+
+@contextmanager
+def written_by(tool: str, where: object) -> Iterator[None]:
+    """Refuse a part of a file that is not laid out as a tool writes it."""
+    try:
+        yield
+    except DataError:
+        raise
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        what = f"there is no {error}" if isinstance(error, KeyError) else error
+        raise DataError(
+            f"{where} is not as {tool} writes it ({what}): export it again, or correct it."
+        ) from error
 
 
 def finite_number(value: object, where: str) -> float:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from unbag._files import DataError, PathLike, check, writing
 from unbag._messages import shortened
-from unbag.tables.adapted import Adapted, Choices, Head, finite_number, span
+from unbag.tables.adapted import Adapted, Choices, Head, finite_number, span, written_by
 from unbag.tables.bag_table import BagTable
 from unbag.tables.spans import Spans, column_numbers
 from unbag.tables.tags import States, only_label
@@ -64,20 +64,24 @@ def read_export(head: Head, _: Choices) -> Adapted:
             isinstance(task.get("data"), dict) and "annotations" in task,
             f"{where} has no 'data' and 'annotations': export as JSON, not as JSON-MIN.",
         )
-        bag = _medium(task["data"], where)
-        results = _results(task["annotations"], where)
+        with written_by("Label Studio", where):
+            texts = {key: text for key, text in task["data"].items()
+                     if isinstance(text, str) and text.strip()}  # fmt: skip
+            check(texts, f"{where}: its 'data' names no picture, recording or text.")
+            bag = next(texts[key] for key in (*MEDIA, *texts) if key in texts)
+            results = _results(task["annotations"])
+            found, chosen = _regions(results or [], where)
         if results is None:
             n_open += 1
             continue
-        states = tags.setdefault(bag, {})
-        found, chosen = _regions(results, where)
         labels = chosen or [label for region in found for label in region["labels"]]
-        states.update(dict.fromkeys(filter(None, map(label_text, labels)), 1))
+        states = dict.fromkeys(filter(None, map(label_text, labels)), 1)
+        tags.setdefault(bag, {}).update(states)
         bags += [bag] * len(found)
         regions += found
     check(tags, f"{head.path}: no task has been annotated.")
-    notes = (f"Tasks without annotations, or with empty ones, left out: {n_open}.",)
-    notes = notes if n_open else ()
+    note = f"Tasks without annotations, or with empty ones, left out: {n_open}."
+    notes = (note,) if n_open else ()
     if not regions:
         return Adapted(None, tags, notes=notes)
     kinds = {("start" in region) for region in regions}
@@ -92,30 +96,15 @@ def read_export(head: Head, _: Choices) -> Adapted:
     return Adapted(pa.table(columns), tags, notes)
 
 
-def _medium(data: dict[str, Any], where: str) -> str:
-    texts = {key: value for key, value in data.items() if isinstance(value, str) and value.strip()}
-    check(texts, f"{where}: its 'data' names no picture, recording or text.")
-    return next((texts[key] for key in MEDIA if key in texts), next(iter(texts.values()), ""))
-
-
-def _results(annotations: Any, where: str) -> list[dict[str, Any]] | None:
+def _results(annotations: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
     """Return the results of the annotation that counts; None if there is none."""
-    check(
-        isinstance(annotations, list) and all(isinstance(each, dict) for each in annotations),
-        f"{where}: 'annotations' should be a list of objects.",
-    )
     finished = [
         each for each in annotations if not each.get("was_cancelled") and each.get("result") != []
     ]
     if not finished:
         return None
     best = next((each for each in finished if each.get("ground_truth")), finished[-1])
-    results = best.get("result")
-    check(
-        isinstance(results, list) and all(isinstance(each, dict) for each in results),
-        f"{where}: 'result' should be a list of objects.",
-    )
-    return results
+    return [*best["result"]]
 
 
 def _regions(results: list[dict[str, Any]], where: str) -> tuple[list[dict[str, Any]], list[Any]]:
@@ -147,10 +136,10 @@ def _regions(results: list[dict[str, Any]], where: str) -> tuple[list[dict[str, 
 def _box(value: dict[str, Any], result: dict[str, Any], where: str) -> dict[str, float]:
     """Return a box in pixels; in percent, as if of a picture of 100, if its size is not known."""
     size = [
-        finite_number(result.get(name, 100), f"{where}, {name!r}")
+        finite_number(result.get(name, 100), where)
         for name in ("original_width", "original_height")
     ]
-    sides = (finite_number(value[name], f"{where}, {name!r}") for name in BOX)
+    sides = (finite_number(value[name], where) for name in BOX)
     pixels = [side * size[place % 2] / 100 for place, side in enumerate(sides)]
     return dict(zip((*BOX, *SIZE), [*pixels, *size], strict=True))
 
