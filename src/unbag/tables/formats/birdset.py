@@ -14,7 +14,15 @@ from pyarrow import types
 
 from unbag._files import PARQUET, check, check_rows, parsed_json, suffix_of
 from unbag._messages import shortened
-from unbag.tables.adapted import Adapted, Choices, Head, read_columns, recording_names, span
+from unbag.tables.adapted import (
+    Adapted,
+    Choices,
+    Head,
+    read_columns,
+    recording_names,
+    span,
+    written_by,
+)
 from unbag.tables.tags import only_label, union_of
 from unbag.tables.vectors import feature_columns
 from unbag.tagging import label_text
@@ -125,17 +133,10 @@ def _event_table(table: pa.Table, bags: list[str], at: Any) -> pa.Table:
     has_spans = {"start_time", "end_time"} <= set(table.column_names)
     rows = []
     for row, (bag, events) in enumerate(zip(bags, table.column(EVENTS).to_pylist(), strict=True)):
-        check(
-            events is None or isinstance(events, list),
-            f"{at(row, EVENTS)}: {shortened(events)} is not a list of pairs of start and end.",
-        )
-        for event in events or ():
-            check(
-                isinstance(event, list) and len(event) == 2 and None not in event,
-                f"{at(row, EVENTS)}: {shortened(event)} is not a pair of start and end.",
-            )
-            rows.append((bag, *span(event[0], event[1], at(row, EVENTS))))
-        if not events:
+        with written_by("BirdSet", at(row, EVENTS)):
+            pairs = [(start, end) for start, end in events or ()]
+        rows += [(bag, *span(*pair, at(row, EVENTS))) for pair in pairs]
+        if not pairs:
             rows.append((bag, *(_span(row, table, at) if has_spans else (None, None))))
     names = ("bag", "start", "end")
     cells = map(list, zip(*rows, strict=True))
