@@ -7,7 +7,7 @@ An adapter gets the beginning of a file or folder (`Head`), by which it recognis
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -273,28 +273,18 @@ def span(start: object, end: object, where: str) -> tuple[float, float]:
     return first, last
 
 
-def spans_of(
-    starts: Iterable[object], ends: Iterable[object], where: Callable[[int], str]
-) -> list[tuple[float, float]]:
-    """Return the start and end of each segment; `where` is called only to name a wrong row."""
+def data_row(path: Path, row: Any) -> str:
+    """Name a row of a table, counted from 1 after its header."""
+    return f"{path}, data row {row + 1}"
+
+
+def segments(path: Path, names: Any, starts: Any, ends: Any) -> dict[str, Any]:
+    """Return columns of bag, start and end, given those of a table of segments of recordings."""
     spans = []
-    for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        try:
-            spans.append(span(start, end, ""))
-        except DataError:
-            # To name a row takes a pass over the file.
-            span(start, end, where(row))
-    return spans
-
-
-def recording_names(names: Iterable[Any], where: Callable[[int], str]) -> list[str]:
-    """Return names of recordings as text; `where` is called only to name a row without one."""
-    names = list(names)
-    refuse(
-        (row for row, name in enumerate(names) if not label_text(name)),
-        lambda row: f"{where(row)}: the row names no recording.",
-    )
-    return list(map(str, names))
+    for row, (name, start, end) in enumerate(zip(names, starts, ends, strict=True)):
+        check(label_text(name), f"{data_row(path, row)}: the row names no recording.")
+        spans.append(span(start, end, data_row(path, row)))
+    return segment_columns(list(map(str, names)), spans)
 
 
 def segment_columns(bags: Sequence[str], spans: Sequence[tuple[float, float]]) -> dict[str, Any]:

@@ -486,29 +486,31 @@ def with_label_columns(
 
     Without `need_labels`, a table may lack these columns.
     """
-    found = expanded(path, roles.label_columns or (), columns, roles.carry)
+    carried = set(roles.carry)
+    others = [name for name in columns if name not in carried]
+    found = expanded(path, roles.label_columns or (), columns, others)
     if not need_labels and not set(found) & set(columns):
         return replace(roles, label_columns=None)
     return replace(roles, label_columns=found)
 
 
 def expanded(
-    path: PathLike, patterns: Sequence[str], columns: Collection[str], carried: Collection[str] = ()
+    path: PathLike,
+    names: Sequence[str],
+    columns: Collection[str],
+    among: Sequence[str],
+    role: str = "label_columns",
 ) -> tuple[str, ...]:
-    """Return the columns that names and patterns stand for."""
-    columns, carried = dict.fromkeys(columns), frozenset(carried)
+    """Return the columns that names and patterns stand for; patterns only for some of them."""
     found: dict[str, None] = {}
-    for pattern in patterns:
-        if not is_pattern(pattern, columns):
-            found[pattern] = None
-            continue
-        matching = [name for name in columns if fnmatchcase(name, pattern) and name not in carried]
+    for name in names:
+        stands_for = matching([name], among) if is_pattern(name, columns) else [name]
         check(
-            matching,
-            f"{path} has no column that matches {pattern!r} for label_columns; it has "
-            f"{listed(columns)}.",
+            stands_for,
+            f"{path} has no column that matches {shortened(name)} for {role}; it has "
+            f"{listed(among or columns)}.",
         )
-        found |= dict.fromkeys(matching)
+        found |= dict.fromkeys(stands_for)
     return tuple(found)
 
 

@@ -19,7 +19,6 @@ from unbag.tables.adapted import (
     Choices,
     Head,
     read_columns,
-    recording_names,
     span,
     written_by,
 )
@@ -60,7 +59,10 @@ def read_birdset(head: Head, _: Choices) -> Adapted:
     def at(row, column):
         return f"{head.path}, row {row + 1}, column {column!r}"
 
-    bags = recording_names(table.column(RECORDING).to_pylist(), lambda row: at(row, RECORDING))
+    names = table.column(RECORDING).to_pylist()
+    for row, name in enumerate(names):
+        check(label_text(name), f"{at(row, RECORDING)}: the row names no recording.")
+    bags = list(map(str, names))
     labels = _labels(table, source.schema.metadata, at)
     tags = union_of(bags, labels)
     # Segments that people have labelled have the column, too, but no events.
