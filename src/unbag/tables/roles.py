@@ -505,11 +505,12 @@ def expanded(
     found: dict[str, None] = {}
     for name in names:
         stands_for = matching([name], among) if is_pattern(name, columns) else [name]
-        check(
-            stands_for,
-            f"{path} has no column that matches {shortened(name)} for {role}; it has "
-            f"{listed(among or columns)}.",
-        )
+        # The message takes long where there are many columns.
+        if not stands_for:
+            raise DataError(
+                f"{path} has no column that matches {shortened(name)} for {role}; it has "
+                f"{listed(among or columns)}."
+            )
         found |= dict.fromkeys(stands_for)
     return tuple(found)
 

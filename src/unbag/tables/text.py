@@ -194,8 +194,6 @@ class TextFile(TextTable):
             max(map(len, names.values())) <= MOST_COLUMNS,
             f"{self.path}: the header names more than {MOST_COLUMNS:,} columns: is it one?",
         )
-        if len(self.columns) == 1:
-            self._check_single_column(header.decode(), names)
         self.format: str = f"text separated by {DELIMITER_NAMES[self.delimiter]}s"
         check_distinct(self.path, self.columns)
 
@@ -205,23 +203,6 @@ class TextFile(TextTable):
             return next(records_of(self.path, header, delimiter))[0]
         except DataError:
             return []
-
-    def _check_single_column(self, header, names):
-        """Raise an error if a header of one column seems to be separated by something else."""
-        refuse(
-            (name for each, name in DELIMITER_NAMES.items() if len(names[each]) > 1),
-            lambda name: (
-                f"{self.path} should be separated by tabs, but its header has a {name}: name the "
-                "file .csv."
-            ),
-        )
-        refuse(
-            (sign for sign in "|:^~ " if sign in header),
-            lambda sign: (
-                f"{self.path} has one column only, {shortened(header)}: is it separated by "
-                f"{sign!r}? Use comma, semicolon or tab."
-            ),
-        )
 
     @cached_property
     def rows(self) -> pa.Table:
@@ -353,13 +334,6 @@ class TextFile(TextTable):
     def bad_number(self, row: int, column: str, value: object = None) -> DataError:
         """Make the error for a cell that should be a finite number."""
         text = self.rows.column(column)[row].as_py()
-        other = "," if self.decimal == "." else "."
-        if is_number(text, other) and not is_number(text, self.decimal):
-            names = {",": "comma", ".": "point"}
-            return DataError(
-                f"{self.path}, {self.place(row)}, column {column!r}: {shortened(text)} has a "
-                f"decimal {names[other]}: write a {names[self.decimal]} instead, as in the others."
-            )
         return super().bad_number(row, column, None if is_gap(text) else text)
 
 
@@ -452,16 +426,11 @@ def bad_record(path: PathLike, row: int, record: bytes, error: Exception) -> Dat
             f"{path}, row {row} has a carriage return outside quotes: remove it, or save the file "
             "with the usual line ends."
         )
-    lines = record.split(b"\n", 1)
-    begins = f"begins with {shortened(lines[0][:40].decode('utf-8', 'replace'))}"
-    if lines[1:] in ([], [b""]) and len(record) > LONGEST_RECORD:
-        return DataError(
-            f"{path}, row {row}, which {begins}, does not end for more than {LONGEST_RECORD:,} "
-            "bytes: is it the right file?"
-        )
+    first = record[:40].split(b"\n")[0]
+    begins = f"begins with {shortened(first.decode('utf-8', 'replace'))}"
     return DataError(
-        f"{path}: a quote is opened but never closed in the row that {begins}: close it, or double "
-        "it if it belongs to the text."
+        f"{path}: a quote is opened but never closed in the row that {begins}, or the row is too "
+        "long: close the quote, or double it if it belongs to the text."
     )
 
 
