@@ -54,8 +54,10 @@ SAMPLE_BYTES = 4 << 20
 MOST_COLUMNS = 1_000_000
 
 BOM = b"\xef\xbb\xbf"
-UTF16 = (b"\xff\xfe", b"\xfe\xff")
-FOREIGN = {b"PK\x03\x04": "a ZIP or Excel file", b"PAR1": "a Parquet file", b"ARROW1": "Feather"}
+FOREIGN = {
+    b"PK\x03\x04": "a ZIP or Excel file", b"PAR1": "a Parquet file", b"ARROW1": "Feather",
+    b"\xff\xfe": "encoded in UTF-16", b"\xfe\xff": "encoded in UTF-16",
+}  # fmt: skip
 DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab"}
 # No two repetitions in it can share out the same digits, which would take time squared in them.
 NUMBER = r"[ \t]*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*"
@@ -163,10 +165,10 @@ class TextFile(TextTable):
         refuse(
             (what for mark, what in FOREIGN.items() if head.startswith(mark)),
             lambda what: (
-                f"{self.path} is {what}, not text: give it the right suffix, or save it as CSV."
+                f"{self.path} is {what}, not text in UTF-8: give it the right suffix, or save it "
+                "as 'CSV UTF-8'."
             ),
         )
-        check(not head.startswith(UTF16), f"{self.path} is encoded in UTF-16: save it as UTF-8.")
         check(
             b"\0" not in head,
             f"{self.path} holds binary data, not text: is it the right file?",

@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from unbag._files import DataError, PathLike, check, writing
-from unbag._messages import shortened
+from unbag._files import PathLike, check, refuse, writing
 from unbag.tables.adapted import Adapted, Choices, Head, finite_number, span, written_by
 from unbag.tables.bag_table import BagTable
 from unbag.tables.spans import Spans, column_numbers
@@ -190,12 +189,13 @@ def _box_values(table: BagTable) -> list[dict[str, float]]:
     """Return boxes in percent of their pictures."""
     numbers = {name: column_numbers(table, name, "band") for name in (*BOX, *SIZE)}
     wide, high = (numbers[name] for name in SIZE)
-    if not ((wide > 0) & (high > 0)).all():
-        row = int(np.flatnonzero(~((wide > 0) & (high > 0)))[0])
-        raise DataError(
+    refuse(
+        np.flatnonzero((wide <= 0) | (high <= 0)),
+        lambda row: (
             f"{table.path}, {table.source.place(int(table.rows[row]))}: a picture of "
-            f"{shortened(wide[row])} by {shortened(high[row])} has no percents."
-        )
+            f"{wide[row]} by {high[row]} has no percents."
+        ),
+    )
     sizes = (wide, high, wide, high)
     percents = [100 * numbers[name] / size for name, size in zip(BOX, sizes, strict=True)]
     return [
