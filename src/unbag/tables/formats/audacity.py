@@ -9,7 +9,6 @@ the label above it. BirdNET-Analyzer and unbag write a fourth cell, the confiden
 from pathlib import Path
 
 import pyarrow as pa
-from numpy.typing import ArrayLike
 
 from unbag._files import PathLike, check
 from unbag.tables.adapted import (
@@ -21,7 +20,6 @@ from unbag.tables.adapted import (
     numbered_lines,
     span,
 )
-from unbag.tables.bag_table import BagTable
 from unbag.tables.spans import Spans, seconds, write_recordings
 from unbag.tagging import label_text
 
@@ -79,22 +77,11 @@ def read_label_tracks(head: Head, _: Choices) -> Adapted:
     return Adapted(pa.table(columns), tags, notes)
 
 
-def write_audacity(
-    path: PathLike,
-    table: BagTable,
-    labels: ArrayLike,
-    *,
-    frequencies: bool = False,
-) -> list[Path]:
+def write_audacity(path: PathLike, spans: Spans) -> list[Path]:
     """Write annotated instances as label tracks that Audacity imports; return their paths.
 
-    Frequencies go into a second line of each label.
+    Frequencies, if they were looked for, go into a second line of each label.
     """
-    spans = Spans(table, labels, find_band=frequencies)
-    check(
-        spans.band or not frequencies,
-        f"{table.path} has no columns of frequencies, low and high, to write to {path}.",
-    )
 
     def lines(_, instances):
         for i in instances:

@@ -13,12 +13,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike
 
 from unbag._files import PathLike, check, writing
 from unbag._messages import listed
 from unbag.tables.adapted import Adapted, Choices, Head, finite_number, written_by
-from unbag.tables.bag_table import BagTable
 from unbag.tables.spans import Spans, column_numbers
 from unbag.tables.tags import union_of
 from unbag.tagging import label_text
@@ -71,17 +69,12 @@ def read_coco(head: Head, _: Choices) -> Adapted:
     return Adapted(pa.table(columns), tags, notes)
 
 
-def write_coco(
-    path: PathLike,
-    table: BagTable,
-    labels: ArrayLike,
-    *,
-    score: ArrayLike | None = None,
-) -> None:
+def write_coco(path: PathLike, spans: Spans) -> None:
     """Write annotated regions of pictures as annotations of COCO.
 
     Outlines become the ``segmentation``; COCO has no holes, so they are filled.
     """
+    table = spans.table
     columns = () if table.source is None else table.source.columns
     missing = [name for name in (*BOX, *SIZE) if name not in columns]
     check(
@@ -89,7 +82,6 @@ def write_coco(
         f"{table.path} has no boxes in pictures, which files of COCO need: there is no column "
         f"{listed(missing)}.",
     )
-    spans = Spans(table, labels, score, need_times=False)
     boxes = np.stack([column_numbers(table, name, "band") for name in (*BOX, *SIZE)], axis=1)
     outlines = table.column("outline").tolist() if "outline" in columns else None
     names = sorted({label for label in spans.labels if label is not None})

@@ -12,7 +12,6 @@ from uuid import NAMESPACE_URL, uuid5
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike
 
 from unbag._files import PathLike, check, refuse, writing
 from unbag.tables.adapted import Adapted, Choices, Head, finite_number, span, written_by
@@ -149,20 +148,12 @@ def has_boxes(table: BagTable) -> bool:
     return all(name in columns for name in (*BOX, *SIZE))
 
 
-def write_label_studio(
-    path: PathLike,
-    table: BagTable,
-    labels: ArrayLike,
-    *,
-    score: ArrayLike | None = None,
-) -> None:
+def write_label_studio(path: PathLike, spans: Spans) -> None:
     """Write annotated instances as tasks with predictions that Label Studio imports."""
-    boxes = has_boxes(table)
+    score, boxes = spans.score, has_boxes(spans.table)
     kind, field = ("rectanglelabels", "image") if boxes else ("labels", "audio")
-    spans = Spans(table, labels, score, need_times=not boxes)
-    score = spans.score
     if boxes:
-        values = _box_values(table)
+        values = _box_values(spans.table)
     else:
         pairs = zip(spans.start.tolist(), spans.end.tolist(), strict=True)
         values = [{"start": start, "end": end} for start, end in pairs]
