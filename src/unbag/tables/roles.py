@@ -40,6 +40,7 @@ USUAL = {
 LABEL_SOURCES = {
     "labels": (), "label_table": ("label_columns",), "label_columns": ("label_table",),
 }  # fmt: skip
+NOT_BOTH = (("labels", "label_columns"), ("unknown", "label_columns"), ("labels", "label_table"))
 # The number of an instance within its bag, as written for formats that have no rows.
 NUMBER = "instance"
 #: The column that people fill in: whoever learns from a table learns from its labels as well.
@@ -193,7 +194,14 @@ class Roles:
             self.missing_values in (None, *MISSING_VALUES),
             f"missing_values must be mean or drop, not {self.missing_values!r}.",
         )
-        self._check_sources()
+        if self.label_table is not None:
+            object.__setattr__(self, "label_table", Path(self.label_table))
+        for one, other in NOT_BOTH:
+            check(
+                getattr(self, one) is None or getattr(self, other) is None,
+                f"Labels come from {argument(one)} or from {argument(other)}, not from both: leave "
+                "out one.",
+            )
         role_of = {}
         for role, column in self.columns():
             other = role_of.get(column)
@@ -202,22 +210,6 @@ class Roles:
             is_free = other is None or (other, role) == ("bag", "media")
             check(is_free, f"Column {column!r} cannot be both {other} and {role}: choose one.")
             role_of[column] = role
-
-    def _check_sources(self):
-        if self.label_columns is not None:
-            other = self.labels or self.unknown
-            check(
-                other is None,
-                f"Labels come from the column {other!r} or from label_columns, not from both: "
-                "leave out one.",
-            )
-        if self.label_table is not None:
-            object.__setattr__(self, "label_table", Path(self.label_table))
-            check(
-                self.labels is None,
-                f"Labels come from the column {self.labels!r} or from {self.label_table}, not from "
-                "both: leave out one.",
-            )
 
     def _check_tagging(self):
         words = (self.none,) if isinstance(self.none, str) else tuple(self.none or ())
