@@ -120,6 +120,11 @@ class TextTable(Table):
         """Return double precision: text has none of its own."""
         return np.float64
 
+    def bad_number(self, row: int, column: str, value: object = None) -> DataError:
+        """Make the error for a cell that should be a finite number."""
+        text = self.rows.column(column)[row].as_py()
+        return super().bad_number(row, column, None if is_gap(text) else text)
+
 
 class TextFile(TextTable):
     """A file of delimited text whose first record names the columns.
@@ -332,11 +337,6 @@ class TextFile(TextTable):
             if not is_number(text, self.decimal) and not (with_gaps and is_gap(text))
         )
         return self.bad_number(first + row, name)
-
-    def bad_number(self, row: int, column: str, value: object = None) -> DataError:
-        """Make the error for a cell that should be a finite number."""
-        text = self.rows.column(column)[row].as_py()
-        return super().bad_number(row, column, None if is_gap(text) else text)
 
 
 def as_numbers(column: pa.ChunkedArray, decimal: str, with_gaps: bool) -> pa.ChunkedArray | None:
