@@ -79,7 +79,9 @@ def read_birdset(head: Head, _: Choices) -> Adapted:
     if vectors is not None:
         columns |= feature_columns(table.column(vectors), lambda row: at(row, vectors))
     elif "start" in columns:
-        columns["duration"] = [None if end is None else end - start for start, end in spans]
+        columns["duration"] = [
+            None if start is None or end is None else end - start for start, end in spans
+        ]
     return Adapted(pa.table(columns), tags)
 
 
