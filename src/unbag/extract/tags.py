@@ -185,7 +185,7 @@ def read_tags(
         folders = () if folder in (None, file) else (folder,)
         times = (roles.start, roles.end) if roles.start and roles.end else _times(table)
         if roles.label_columns is not None:
-            names = expanded(table.path, roles.label_columns, table.columns)
+            names = expanded(table.path, roles.label_columns, table.columns, table.columns)
         else:
             names = (roles.labels or _needed(table, TAGS, "the tags", "tags_column"),)
         for name, role in ((file, "the files"), *((name, "the tags") for name in names)):
