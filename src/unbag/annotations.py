@@ -35,29 +35,7 @@ COULD_BE = 0.01
 
 @dataclass(frozen=True)
 class Figures:
-    """Figures about annotations.
-
-    Attributes
-    ----------
-    bags, instances : int
-    bag_labels_used : bool
-    mean_probability : float or None
-        Of the annotations; None if there is none.
-    review : int
-        Instances that are worth a look.
-    status : dict of str to int
-        How many rows have which `unbag.tables.annotated.Status`.
-    impossible_bags : int
-        Bags whose label sets no labelling can produce.
-    tags : int
-        Labels of all bags.
-    tags_without_instance : int
-        Those that no instance of the bag got.
-    rare_tags : list of str
-        Tags of these bags that fewer than `FEWEST_BAGS` training bags had.
-    rare_rows : int
-        Instances that are worth a look because they could be one of those.
-    """
+    """Figures about annotations: what `unbag.out_of_core.Annotated` describes."""
 
     bags: int
     instances: int
@@ -106,7 +84,8 @@ class Annotations:
         The most probable class; None for the background, and if the best one is not likely
         enough.
     status : ndarray of str of shape (n_instances,)
-        Why the label is what it is: the words of `unbag.tables.annotated.Status`.
+        Why the label is what it is: ``labelled``, ``background``, ``no tagged class`` (the bag is
+        said to hold none of the classes) or ``unsure`` (see `unknown_below`).
     probability : ndarray of shape (n_instances,)
         Of the most probable class.
     second_label, second_probability : ndarrays of shape (n_instances,)

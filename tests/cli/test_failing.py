@@ -210,8 +210,8 @@ def test_output_that_cannot_be_printed_is_an_error():
 
 def test_results_for_machines_stand_alone(words, tmp_path):
     done = subprocess.run(
-        [*PROGRAM, "compare", words, *ROLES[:4], "--quick", "--jobs", "1", "--methods", "dummy-bags",
-         "-o", tmp_path / "results", "--json"],
+        [*PROGRAM, "compare", words, *ROLES[:4], "--quick", "--jobs", "1", "--methods",
+         "dummy-bags", "-o", tmp_path / "results", "--json"],
         capture_output=True, text=True, env={**os.environ, "FORCE_COLOR": "1"},
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
