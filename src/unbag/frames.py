@@ -184,10 +184,6 @@ class FrameAnswers:
         corrections = columns_named.pop("corrections", None)
         given = Roles.given(columns_named.pop("roles", None), **columns_named)
         use_labels = not ignore_labels
-        check(
-            use_labels or corrections is None,
-            "corrections= corrects labels of bags: leave out ignore_labels=True, or corrections=.",
-        )
         source = open_frame(frame)
         wanted = roles_for_model(self, source, given, use_labels=use_labels)
         written = written_columns(source, wanted)
@@ -316,6 +312,11 @@ def read_for_model(
     The labels are None if the table has none, or they are not wanted. `corrections` are what
     people corrected of the table: see `unbag.corrections`.
     """
+    check(
+        use_labels or corrections is None,
+        f"{argument('corrections')} corrects labels of bags: leave out {argument(*remedy)}, or "
+        f"{argument('corrections')}.",
+    )
     table = source.read(roles, need_labels=False, progress=progress)
     check_features(model, table)
     if corrections is not None:
