@@ -267,7 +267,7 @@ def annotate(
                 f"{argument('joint', True)} gives labels that are classes: leave it out, or "
                 f"{argument('level')} and {argument('back_off')}."
             )
-        at_level = AnswersAtLevel(ladder_of(model), chosen.level, chosen.back_off, bags.n_instances)
+        at_level = AnswersAtLevel(model, chosen.level, chosen.back_off, bags.n_instances)
     n_instances, n_bags, n_classes = bags.n_instances, len(bags), len(model.classes_)
     best, second = np.empty((2, n_instances), dtype=np.intp)
     probability, second_probability, entropy = np.empty((3, n_instances))
@@ -493,13 +493,14 @@ class AnswersAtLevel:
     """Labels of instances at a level of a taxonomy, or at the lowest one that is sure enough."""
 
     def __init__(
-        self, ladder: Ladder, level: str | None, back_off: float | None, n_instances: int
+        self, model: Any, level: str | None, back_off: float | None, n_instances: int
     ) -> None:
-        self.ladder = ladder
+        self.ladder: Ladder = ladder_of(model)
         self.back_off = back_off
         self._names: NDArray[np.object_] | None = None
         if level is not None:
-            self._names, self._columns = ladder.level_of_classes(level)
+            n_columns = len(self.ladder.classes) + has_background(model)
+            self._names, self._columns = self.ladder.columns_at(level, n_columns)
         self.label: NDArray[np.object_] = np.full(n_instances, None, dtype=object)
         self.second: NDArray[np.object_] = np.full(n_instances, None, dtype=object)
         self.probability: NDArray[np.float64] = np.zeros(n_instances)
@@ -510,20 +511,16 @@ class AnswersAtLevel:
     def _chances(self, proba: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return the probabilities of the names of the level, and last of the background."""
         assert self._names is not None, "there is a level"
-        n_names, n_classes = len(self._names), len(self.ladder.classes)
-        # The background, if there is one, stays a column of its own.
-        chances = np.zeros((len(proba), n_names + proba.shape[1] - n_classes))
-        np.add.at(chances.T, self._columns, proba[:, :n_classes].T)
-        chances[:, n_names:] = proba[:, n_classes:]
+        chances = np.zeros((len(proba), len(self._names)))
+        np.add.at(chances.T, self._columns, proba.T)
         return chances
 
     def most_likely_classes(self, proba: NDArray[np.floating]) -> NDArray[np.intp]:
         """Return the most likely column of each instance, of its most likely name at the level."""
         if self._names is None:
             return proba.argmax(axis=1)
-        chances = self._chances(proba)
-        columns = np.append(self._columns, np.arange(len(self._names), chances.shape[1]))
-        return np.where(columns == chances.argmax(axis=1)[:, None], proba, -1.0).argmax(axis=1)
+        most_likely = self._chances(proba).argmax(axis=1)[:, None]
+        return np.where(self._columns == most_likely, proba, -1.0).argmax(axis=1)
 
     def add(
         self,
@@ -536,13 +533,9 @@ class AnswersAtLevel:
         n_classes = len(self.ladder.classes)
         own = proba[:, :n_classes]
         if self._names is not None:
-            n_names, chances = len(self._names), self._chances(proba)
-            padded = np.append(self._columns, np.arange(n_names, chances.shape[1]))
-            best = padded[top]
-            names = np.full(chances.shape[1], None, dtype=object)
-            names[:n_names] = self._names
+            chances, best = self._chances(proba), self._columns[top]
             likely, second, less_likely = two_best(chances, best)
-            self.label[rows], self.second[rows] = names[best], names[second]
+            self.label[rows], self.second[rows] = self._names[best], self._names[second]
             self.entropy[rows] = np.where(is_none, 0.0, entr(chances).sum(axis=1) / np.log(2))
             if self.back_off is not None:
                 self.is_unsure[rows] = likely < self.back_off
