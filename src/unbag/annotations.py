@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated, Any, TypedDict, Unpack
 
 import numpy as np
@@ -304,16 +305,15 @@ def annotate(
             is_unsure[rows] = probability[rows] < chosen.unknown_below
         if known is not None:
             is_labelled = (best[rows] < n_classes) & ~is_unsure[rows]
-            uncovered = known.required & ~classes_of_bags(block, best[rows], is_labelled, n_classes)
+            covered = classes_of_bags(block, best[rows], is_labelled, n_classes)
+            uncovered, lacking = known.required & ~covered, known.groups
             n_tags[first:last] = known.required.sum(axis=1)
             n_uncovered[first:last] = uncovered.sum(axis=1)
-            is_flagged[rows] = most_likely_rows(proba, block, uncovered)
-            if known.groups is not None:
-                covered = classes_of_bags(block, best[rows], is_labelled, n_classes)
-                lacking = known.groups.chosen(~known.groups.any_of(covered))
-                n_tags[first:last] += known.groups.per_bag
+            if lacking is not None:
+                n_tags[first:last] += lacking.per_bag
+                lacking = lacking.chosen(~lacking.any_of(covered))
                 n_uncovered[first:last] += lacking.per_bag
-                is_flagged[rows] |= most_likely_of_groups(proba, block, lacking)
+            is_flagged[rows] = most_likely_rows(proba, block, uncovered, lacking)
             is_rare[rows] = could_be_rare(model, block, known, rare, best[rows])
         if progress is not None:
             progress(int(bags.offsets[last]), n_instances)
@@ -479,13 +479,23 @@ def classes_of_bags(
 
 
 def most_likely_rows(
-    proba: NDArray[np.floating], bags: Bags, tags: NDArray[np.bool_]
+    proba: NDArray[np.floating],
+    bags: Bags,
+    tags: NDArray[np.bool_],
+    groups: Groups | None = None,
 ) -> NDArray[np.bool_]:
-    """Find the most likely instance of each of some tags, of shape (n_bags, n_classes)."""
+    """Find the most likely instance of each of some tags, of shape (n_bags, n_classes).
+
+    That of a group is the one that most probably has one of its classes.
+    """
+    wanted = [(b, [c]) for b, c in np.argwhere(tags).tolist()]
+    if groups is not None:
+        wanted += zip(groups.bags.tolist(), chain.from_iterable(groups.to_lists()), strict=True)
     found = np.zeros(len(proba), dtype=bool)
-    for b, c in np.argwhere(tags & (bags.sizes > 0)[:, None]).tolist():
+    for b, columns in wanted:
         first, last = bags.offsets[b], bags.offsets[b + 1]
-        found[first + proba[first:last, c].argmax()] = True
+        if first < last:
+            found[first + proba[first:last, columns].sum(axis=1).argmax()] = True
     return found
 
 
@@ -556,19 +566,6 @@ class AnswersAtLevel:
         self.second_probability[rows] = np.where(is_none, 0.0, less_likely)
         self.second[rows][~(self.second_probability[rows] > 0)] = None
         self.probability[rows] = np.where(is_none, 1.0, likely)
-
-
-def most_likely_of_groups(
-    proba: NDArray[np.float64], bags: Bags, groups: Groups
-) -> NDArray[np.bool_]:
-    """Find, for each group of a bag, the instance that most probably has one of its classes."""
-    found = np.zeros(bags.n_instances, dtype=bool)
-    for b in (groups.per_bag * bags.sizes).nonzero()[0].tolist():
-        first = int(bags.offsets[b])
-        own = proba[first : bags.offsets[b + 1]]
-        for group in groups[b]:
-            found[first + own[:, group].sum(axis=1).argmax()] = True
-    return found
 
 
 def could_be_rare(
