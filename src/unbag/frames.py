@@ -148,12 +148,12 @@ class FrameAnswers:
 
 
 class BagModel(FrameAnswers):
-    """What type checkers take a loaded model for: nobody knows its class before it is loaded."""
+    """A loaded model, as type checkers see it: any attribute may exist."""
 
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Return what its class has."""
+            """Return an attribute of its class."""
 
 
 def roles_for_model(model: Any, source: Source, given: Roles, *, use_labels: bool = True) -> Roles:
