@@ -61,8 +61,8 @@ SAVE_AGAIN = "Save the model again, or get a new copy of the file."
 def save(model: Any, path: str | os.PathLike[str], info: dict[str, Any] | None = None) -> None:
     """Write a fitted model, transformer or pipeline to a file that `unbag.load` reads.
 
-    `info` is kept with the roles of columns and the settings that `unbag.tune` has tried. Nothing is
-    written if the model has something that a file cannot hold.
+    `info` is kept with the roles of columns and the settings that `unbag.tune` has tried. If the
+    model has something that a file cannot hold, nothing is written.
     """
     if type(model).__module__.partition(".")[0] != "unbag":
         raise ModelFileError(
