@@ -388,6 +388,7 @@ def test_tables_have_the_likeliest_name_of_a_level():
     model = OfProbabilities()
     model.classes_ = np.array(["barn owl", "tawny owl", "wren"], dtype=object)
     model.class_counts_ = np.full(3, 9)
+    model.conditioner_ = unbag.union.Conditioner(background=True)
     model.roles_ = {"taxonomy": [*BIRDS[:3], ("wren", "songbird", "species"),
                                  ("songbird", "bird", "family")]}  # fmt: skip
     # No owl is as probable as a wren, or as the background; but some owl is.

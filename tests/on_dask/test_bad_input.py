@@ -13,8 +13,7 @@ from distributed import Client, Future, LocalCluster
 import unbag.dask
 import unbag.out_of_core
 from unbag import Bags, LabelSets, ORLogisticRegression, kernel_pipeline
-from unbag.dask import ClusterError
-from unbag.dask.clusters import opened
+from unbag.dask.clusters import ClusterError, opened
 from unbag.paper import SIM
 from unbag.tables import DataError, Roles
 

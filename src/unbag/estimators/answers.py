@@ -83,7 +83,7 @@ class InstanceClassifier(BagClassifier):
         Returns
         -------
         ndarray of shape (n_instances,)
-            Values of `classes_`, or `unbag.BACKGROUND`.
+            Values of `classes_`, or of the background: see `unbag.is_background`.
         """
         return self._label_values(self._label_scores(self._read_bags(X)).argmax(axis=1))
 
@@ -113,7 +113,7 @@ class InstanceClassifier(BagClassifier):
         Returns
         -------
         ndarray of shape (n_instances,)
-            Values of `classes_`, or `unbag.BACKGROUND`.
+            Values of `classes_`, or of the background: see `unbag.is_background`.
         """
         scores, problem = self._given_labels(X, y, instance_labels)
         if joint:

@@ -35,7 +35,7 @@ from unbag.estimators.contract import (
     check_threshold,
     possible_label_sets,
 )
-from unbag.fitting import NonFiniteObjectiveError
+from unbag.fitting.linear import NonFiniteObjectiveError
 from unbag.fitting.parts import rows_of
 from unbag.fitting.scaling import Scaling
 from unbag.union import IntractableBagError, IntractableBagWarning, UnionProblem

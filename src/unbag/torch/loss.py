@@ -83,7 +83,7 @@ def union_loss(
         Probability that an instance of a class is missed when the bag is labelled.
     false_rate : float or Tensor of shape (n_classes,), optional
         Probability that a class is added to a label set by mistake.
-    groups : list of lists of lists of int, or unbag.union.Groups, optional
+    groups : list of lists of lists of int, optional
         Groups of classes for each bag: at least one instance has a class of each group. With
         ``[[[1, 2]], []]``, the first of two bags has a group of the classes 1 and 2. Classes of a
         group are allowed even if the targets say 0, and required by themselves only if they say 1.

@@ -103,7 +103,6 @@ IDS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:.*are read as one")
 @pytest.mark.usefixtures("chunks")
 @pytest.mark.parametrize("kind", IDS)
 def test_ids_are_exact_and_the_same_in_every_format(tmp_path, kind):
@@ -135,7 +134,6 @@ def test_ids_are_not_stripped_by_any_format(tmp_path, name):
     assert read(tmp_path / name).bags.ids.tolist() == ids
 
 
-@pytest.mark.filterwarnings("ignore:.*are read as one")
 @pytest.mark.parametrize("name", ["t.arff", "t.npz", "t.csv", "t.parquet", "t.feather"])
 def test_labels_are_stripped_and_composed_in_every_format(tmp_path, name):
     columns = {
