@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from unbag.bags import Bags
 from unbag.labels import LabelSets
 from unbag.union import UnionProblem
 from unbag.union.conditioner import Conditioner
@@ -75,15 +74,6 @@ def best_presence(log_absence: np.ndarray, y: np.ndarray, weight: np.ndarray) ->
     start = np.array([0.0, 1.0])
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(-5, 5), (0.05, 5)]).x
     return Presence(*map(float, found))
-
-
-def log_absence_of(log_proba: np.ndarray, bags: Bags, n_classes: int) -> NDArray[np.float64]:
-    """Return the log-probability that no instance of a bag has a class, for each bag and class."""
-    rest = np.log1p(-np.minimum(np.exp(log_proba[:, :n_classes]), 1.0 - 1e-12))
-    bag = np.repeat(np.arange(len(bags)), bags.sizes)
-    found = np.zeros((len(bags), n_classes))
-    np.add.at(found, bag, rest)
-    return found
 
 
 def temperature_for_new(folds: Folds, chosen: Candidate) -> float:

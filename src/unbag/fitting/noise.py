@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unbag.union.noise import NoisyAnswer, NoisyProblem, noisy_problem
+from unbag.union.noise import NoisyAnswer
 from unbag.union.rates import LEARNT, LEAST_RATE, Rate, Rates, checked_rate
 
 # Initial value of learnt rates. While the weights are still zero, larger rates would explain the
@@ -84,10 +84,6 @@ class LabelNoise:
         """Stop learning the rates."""
         missed_rate, false_rate = (rate[0, : self.n_classes].copy() for rate in self.rates)
         self.given = missed_rate, false_rate
-
-    def noisy(self, problem: Any) -> NoisyProblem:
-        """Return a problem with label sets that may be wrong."""
-        return noisy_problem(problem, self.rates)
 
     def log_odds(self) -> NDArray[np.float64]:
         """Return the parameters: the log-odds of the learnt rates."""

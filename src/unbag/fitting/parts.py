@@ -25,6 +25,7 @@ from unbag.union import UnionProblem
 from unbag.union.conditioner import background_costs
 from unbag.union.lanes import LANES
 from unbag.union.layout import INTRACTABLE
+from unbag.union.noise import NoisyProblem
 from unbag.union.policy import most_certain_labels
 from unbag.union.rates import Rates
 
@@ -184,7 +185,7 @@ class NoisyPart(Part):
 
     def __init__(self, *arguments: Any, noise: LabelNoise, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._noisy = noise.noisy(self.problem)
+        self._noisy = NoisyProblem(self.problem, noise.rates)
         known = self._noisy.shown != -1
         weight = np.ones(len(known)) if self.bag_weight is None else self.bag_weight
         self._known: np.ndarray = known * weight[:, None]

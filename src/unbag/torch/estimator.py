@@ -32,6 +32,7 @@ from unbag.fitting.linear import InterruptedFitWarning, LinearSettings, scale_of
 from unbag.fitting.pooling import pooled
 from unbag.fitting.scaling import SCALINGS, Scale, Scaling
 from unbag.union import Conditioner
+from unbag.union.noise import impossible_bags
 from unbag.union.policy import OnIntractable
 from unbag.union.rates import Rate
 from unbag.validation import (
@@ -313,7 +314,7 @@ class ORNetwork(UnionClassifier):
         self.conditioner_: Conditioner = decision.conditioner(on_intractable=self.on_intractable)
         problem = self.conditioner_.problem(bags.offsets, labels, pinned, relax=False)
         noise = settings.noise(n_classes, problem.y.shape[1], decision.rates, cost)
-        impossible = problem.impossible if noise is None else noise.noisy(problem).impossible
+        impossible = impossible_bags(problem, None if noise is None else noise.rates)
         given = bags, labels, problem, self.on_impossible, impossible
         problem, used, relaxed = possible_label_sets(*given)
         names = bags.ids[list(relaxed)].tolist()

@@ -45,13 +45,7 @@ class _BagError(ValueError):
         self.bags: list[Any] = list(bags)
 
     def with_ids(self, ids: np.ndarray) -> Self:
-        """Return the same error with the ids of the bags instead of their positions.
-
-        Parameters
-        ----------
-        ids : ndarray of shape (n_bags,)
-            The ids of all bags.
-        """
+        """Return the same error with the ids of the bags instead of their positions."""
         return type(self)(np.asarray(ids)[self.bags].tolist(), *self.args[1:])
 
 
@@ -134,15 +128,12 @@ class IntractableBagWarning(UserWarning):
     """Some labels were treated as optional in bags with too many labels for exact inference."""
 
 
-def relax_impossible(
-    problem: "UnionProblem", impossible: np.ndarray | None = None
-) -> "UnionProblem":
-    """Relax the bags that are impossible for any priors, so that all can be annotated.
+def relax_impossible(problem: "UnionProblem", impossible: np.ndarray) -> "UnionProblem":
+    """Relax impossible bags, so that all can be annotated.
 
     In a bag with an empty label set, all classes become optional, so that its instances get the
     classes of their priors.
     """
-    impossible = problem.impossible if impossible is None else impossible
     if not impossible.any():
         return problem
     nothing = ~problem.allowed.any(axis=1, keepdims=True)
