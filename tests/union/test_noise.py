@@ -250,7 +250,7 @@ def test_overlapping_groups_that_known_instances_show_are_relaxed():
     groups = [[[c, c + 1] for c in range(n_classes - 1)]]
     problem = UnionProblem([0, n_classes], np.zeros((1, n_classes)), np.arange(n_classes), groups)
     log_prior = np.zeros((n_classes, n_classes))
-    with pytest.raises(IntractableBagError, match="bag 0 requires 39 classes and groups"):
+    with pytest.raises(IntractableBagError, match="bag 0 has 39 required labels"):
         problem.infer(log_prior, missed_rate=0.1)
     result = problem.infer(log_prior, missed_rate=0.1, on_intractable="relax")
     np.testing.assert_allclose(result.posterior, np.eye(n_classes), atol=1e-9)

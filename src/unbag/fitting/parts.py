@@ -26,7 +26,7 @@ from unbag.union.conditioner import background_costs
 from unbag.union.lanes import LANES
 from unbag.union.layout import INTRACTABLE
 from unbag.union.noise import NoisyProblem
-from unbag.union.policy import most_certain_labels
+from unbag.union.policy import most_certain_labels, reasons
 from unbag.union.rates import Rates
 
 from .noise import LabelNoise, NoiseCounts, expected_counts
@@ -51,9 +51,9 @@ class Statistics:
     #: Weighted log-likelihood of the label sets, and its gradient, the intercepts last.
     value: float
     gradient: np.ndarray
-    #: Bags that are too large for exact methods, which do not count: position, n_required, n_free
-    #: and overlaps of each.
-    intractable: tuple[tuple[int, int, int, bool], ...] = ()
+    #: Bags that are too large for exact methods, which do not count: position, n_required and
+    #: n_free of each.
+    intractable: tuple[tuple[int, int, int], ...] = ()
     #: Counts to learn the rates of wrong labels from; None without such rates.
     noise: NoiseCounts | None = None
 
@@ -145,17 +145,11 @@ class Part:
 
     def _intractable(self, answer):
         """List the bags that no kernel could solve, and why."""
-        lost, solved = (answer.served == INTRACTABLE).nonzero()[0], self.solved
-        numbers = (
-            self.bags[lost], solved.n_required[lost], self.problem.layout.n_free[lost],
-            solved.overlaps[lost],
-        )  # fmt: skip
-        return tuple(zip(*(each.tolist() for each in numbers), strict=True))
-
-    @property
-    def solved(self) -> UnionProblem:
-        """The problem that the kernels are given."""
-        return self.problem
+        (lost,) = (answer.served == INTRACTABLE).nonzero()
+        if not len(lost):
+            return ()
+        _, *why = reasons(self.problem, lost)
+        return tuple(zip(self.bags[lost].tolist(), *why, strict=True))
 
     def most_certain_labels(
         self, W: np.ndarray, bags: Collection[int], rates: Rates | None = None
@@ -201,11 +195,6 @@ class NoisyPart(Part):
         answer = self._noisy.answer(log_prior, left, rates, n_jobs=1)
         surplus = np.ascontiguousarray((prior - answer.posterior).T)
         return surplus, answer, expected_counts(answer, self.problem.offsets, self._known)
-
-    @property
-    def solved(self) -> UnionProblem:
-        """The problem that the kernels are given."""
-        return self._noisy.augmented
 
     def _most_certain_labels(self, log_prior, bags, rates):
         return self._noisy.most_certain_labels(log_prior, rates, bags)

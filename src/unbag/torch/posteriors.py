@@ -1,16 +1,15 @@
 """Posteriors and labels of instances from the logits of a network and the label sets of bags."""
 
 from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from unbag.union import ImpossibleBagError, most_likely_labels
-from unbag.union.policy import OnImpossible, OnIntractable
-from unbag.union.problem import GroupsLike
 
-from .arguments import BagBatch, Rates, Targets, read_batch
+from .arguments import BagBatch, BatchOptions, Targets, read_batch
 from .groups import with_groups
 from .loss import answer, refuse_impossible
 from .operators import (
@@ -27,25 +26,18 @@ def posterior(
     logits: Tensor,
     offsets: Tensor | Sequence[int],
     targets: Targets,
-    *,
-    background: bool = False,
-    instance_labels: Tensor | None = None,
-    missed_rate: Rates = None,
-    false_rate: Rates = None,
-    groups: GroupsLike | None = None,
-    on_impossible: OnImpossible = "keep",
-    on_intractable: OnIntractable = "raise",
+    **options: Unpack[BatchOptions],
 ) -> Tensor:
     """Compute the probability of each class for each instance, given the label sets of the bags.
 
     Parameters
     ----------
-    logits, offsets, targets, background, groups, instance_labels, missed_rate, false_rate
+    logits, offsets, targets
         As in `union_loss`.
     on_impossible : {"keep", "relax", "raise"}
         What to do with a bag whose label set no labelling can produce: return zeros; treat its
         labels as optional; or raise an error.
-    on_intractable : {"raise", "relax"}
+    background, instance_labels, missed_rate, false_rate, groups, on_intractable
         As in `union_loss`.
 
     Returns
@@ -62,11 +54,7 @@ def posterior(
     tensor([[0.9000, 0.1000],
             [0.1000, 0.9000]])
     """
-    batch = read_batch(
-        logits, offsets, targets, background=background,
-        instance_labels=instance_labels, missed_rate=missed_rate, false_rate=false_rate,
-        groups=groups, on_impossible=on_impossible, on_intractable=on_intractable,
-    ).detached()  # fmt: skip
+    batch = read_batch(logits, offsets, targets, **options).detached()
     return posterior_of(batch)
 
 
@@ -117,20 +105,13 @@ def annotate(
     offsets: Tensor | Sequence[int],
     targets: Targets,
     joint: bool = False,
-    *,
-    background: bool = False,
-    instance_labels: Tensor | None = None,
-    missed_rate: Rates = None,
-    false_rate: Rates = None,
-    groups: GroupsLike | None = None,
-    on_impossible: OnImpossible = "keep",
-    on_intractable: OnIntractable = "raise",
+    **options: Unpack[BatchOptions],
 ) -> Tensor:
     """Choose the class of each instance, given the label sets of the bags.
 
     Parameters
     ----------
-    logits, offsets, targets, background, groups, instance_labels, missed_rate, false_rate
+    logits, offsets, targets
         As in `union_loss`.
     joint : bool
         False for the most likely class of each instance; True for the most likely labelling of the
@@ -139,7 +120,7 @@ def annotate(
     on_impossible : {"keep", "relax", "raise"}
         What to do with a bag whose label set no labelling can produce: return -1; treat its labels
         as optional; or raise an error.
-    on_intractable : {"raise", "relax"}
+    background, instance_labels, missed_rate, false_rate, groups, on_intractable
         As in `union_loss`.
 
     Returns
@@ -155,11 +136,7 @@ def annotate(
     >>> annotate(torch.tensor([[2.0, 0.0], [1.0, 0.0]]), [0, 2], [[0, 1]])
     tensor([0, 1])
     """
-    batch = read_batch(
-        logits, offsets, targets, background=background,
-        instance_labels=instance_labels, missed_rate=missed_rate, false_rate=false_rate,
-        groups=groups, on_impossible=on_impossible, on_intractable=on_intractable,
-    ).detached()  # fmt: skip
+    batch = read_batch(logits, offsets, targets, **options).detached()
     if joint:
         return jointly_most_likely(batch).to(logits.device)
     proba = posterior_of(batch)

@@ -2,11 +2,9 @@
 
 import copy
 import math
-import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -143,7 +141,7 @@ class Trainer:
         if noise is not None and counts:
             # Over all members, as if each had bags of its own.
             prior = self.n_members * batch.bags.n_bags / self.n_bags
-            noise.learn(reduce(operator.add, counts), RATES_SHARE, prior)
+            noise.learn(np.sum(counts, axis=0), RATES_SHARE, prior)
         return total * batch.weight
 
 

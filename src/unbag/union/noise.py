@@ -365,8 +365,7 @@ def infer_noisily(
 
     given = infer, labels_to_relax, on_impossible, on_intractable
     problem, answer, relaxed, intractable = infer_and_relax(problem, *given)
-    if len(intractable):
-        check_tractable(problem, intractable, NoisyProblem(problem, rates).augmented)
+    check_tractable(problem, intractable)
     return answer, relaxed
 
 
