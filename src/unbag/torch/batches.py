@@ -267,26 +267,18 @@ class StepBags:
             "groups": None if groups is None else groups.widened(bags.n_classes),
         }
 
-    def _inferred(self, logits, rates) -> tuple[UnionProblem, Any, np.ndarray]:
-        """Infer the labels of instances for all members; also return the relaxed labels."""
+    def noise_counts(self, logits: Tensor, rates: Rates) -> NoiseCounts:
+        """Return the expected counts of wrong labels at the given rates, over all members."""
         n_members, problem = len(logits), self._problem(len(logits))
         log_prior = torch.log_softmax(logits.detach().double(), 2).flatten(0, 1).cpu().numpy()
         if (own := self._penalties(n_members)) is not None:
             log_prior[:, -1] -= own
-        if rates is None:
-            answer = problem.infer(log_prior, on_intractable=self.settings.on_intractable)
-            return problem, answer, answer.relaxed
         answer, relaxed = infer_noisily(
             problem, log_prior, rates, method="auto", tolerance=1e-9, n_jobs=None,
             on_impossible="keep", on_intractable=self.settings.on_intractable,
         )  # fmt: skip
-        return problem, answer, relaxed
-
-    def noise_counts(self, logits: Tensor, rates: Rates) -> NoiseCounts:
-        """Return the expected counts of wrong labels at the given rates, over all members."""
-        problem, answer, relaxed = self._inferred(logits, rates)
-        weight = self.bags.weights(len(logits))[:, None]
-        known = np.where((self._shown(len(logits)) != -1) & ~relaxed, weight, 0.0)
+        weight = self.bags.weights(n_members)[:, None]
+        known = np.where((self._shown(n_members) != -1) & ~relaxed, weight, 0.0)
         return expected_counts(answer, problem.offsets, known)
 
 

@@ -283,14 +283,7 @@ class CommitteeFit:
 
     def _best_weights(self, log_proba):
         """Return the weights of some parts with which held-out label sets are most likely."""
-        weight = np.ones(len(self.bags)) if self.weight is None else self.weight
-        given = self.conditioner()
-
-        def infer(log_proba):
-            answer = given.infer(log_proba, self.problem)
-            return answer.log_likelihood, answer.posterior
-
-        return best_weights(log_proba, infer, self.bag_of_row, weight, UNLIKELY)
+        return best_weights(log_proba, self.conditioner(), self.problem, self.weight)
 
     def conditioner(self, *more: Any) -> Conditioner:
         """Return what is known of label sets: rates of wrong labels are means over all parts."""
