@@ -81,11 +81,6 @@ class Answers(NamedTuple):
         """Allocate answers whose posteriors are written into an array of zeros."""
         return cls(np.empty(n_bags), posterior, np.empty(n_bags), np.empty(n_bags, np.int64))
 
-    @property
-    def intractable(self) -> NDArray[np.intp]:
-        """Positions of the bags that no kernel could answer."""
-        return (self.served == INTRACTABLE).nonzero()[0]
-
 
 @kernel
 def pack(offsets, y, pinned):

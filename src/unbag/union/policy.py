@@ -215,6 +215,14 @@ def describe_impossible(bags: Sequence[Any] | np.ndarray, n_bags: int) -> str:
     )
 
 
+def describe_relaxed(bags: Sequence[Any] | np.ndarray) -> str:
+    """Describe which intractable bags were relaxed."""
+    return (
+        f"{len(bags)} bags have too many labels for exact inference: {name_bags(bags)}. Those of "
+        "their labels that are the most certain to occur were taken as optional."
+    )
+
+
 def name_bags(bags: Sequence[Any] | np.ndarray) -> str:
     """List the first few of some bags."""
     return ", ".join(map(str, bags[:NAMED_BAGS])) + (", ..." if len(bags) > NAMED_BAGS else "")
