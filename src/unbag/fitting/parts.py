@@ -21,6 +21,7 @@ from scipy import sparse
 
 from unbag._compile import kernel
 from unbag.bags import Features
+from unbag.groups import runs
 from unbag.union import UnionProblem
 from unbag.union.conditioner import background_costs
 from unbag.union.lanes import LANES
@@ -360,5 +361,4 @@ def rows_of(own: np.ndarray, offsets: np.ndarray) -> slice | np.ndarray:
     rows = slice(int(offsets[first]), int(offsets[last]))
     if last - first == len(own):
         return rows
-    within = np.isin(np.arange(first, last), own)
-    return rows.start + np.flatnonzero(np.repeat(within, np.diff(offsets[first : last + 1])))
+    return runs(offsets[own], offsets[own + 1] - offsets[own])

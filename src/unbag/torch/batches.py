@@ -11,9 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unbag.bags import offsets_of
 from unbag.fitting.noise import NoiseCounts, expected_counts
-from unbag.groups import Groups, runs
+from unbag.groups import runs
 from unbag.union import IntractableBagError, UnionProblem
 from unbag.union.conditioner import background_costs
 from unbag.union.noise import groups_at_any_rate, infer_noisily, shown_states
@@ -106,14 +105,7 @@ class LearningBags:
 
     def repeated_problem(self, n_members: int) -> UnionProblem:
         """Return the problem of all members, each with these bags."""
-        one = self.problem
-        pins = one.instance_labels
-        pins = None if pins is None else np.tile(pins, n_members)
-        groups = one.groups
-        if groups is not None:
-            groups = Groups.stacked([groups] * n_members, groups.n_classes)
-        offsets = offsets_of(np.tile(np.diff(one.offsets), n_members))
-        return UnionProblem(offsets, np.tile(one.y, (n_members, 1)), pins, groups)
+        return self.problem.take(np.tile(np.arange(self.n_bags), n_members))
 
     def chosen(self, bags: np.ndarray) -> "LearningBags":
         """Return some of the bags."""

@@ -9,9 +9,17 @@ from torch import Tensor
 
 from unbag.union import ImpossibleBagError, most_likely_labels
 
-from .arguments import BagBatch, BatchOptions, Targets, read_batch, working_dtype
+from .arguments import BagBatch, BatchOptions, Targets, read_batch
+from .groups import with_groups
 from .loss import answer, refuse_impossible
-from .operators import UnionAnswer, cpu_bags, gradient_of, infer_all_columns
+from .operators import (
+    UnionAnswer,
+    chosen_bags,
+    cpu_bags,
+    gradient_of,
+    infer_all_columns,
+    rows_of_bags,
+)
 
 
 def posterior(
@@ -60,13 +68,22 @@ def posterior_of(batch: BagBatch) -> Tensor:
 
 
 def posterior_with_groups(batch: BagBatch) -> Tensor:
-    """Return posteriors of bags that require groups, which are inferred on the CPU."""
-    own, result = infer_all_columns(batch)
-    log_likelihood = torch.from_numpy(result.log_likelihood)
+    """Return posteriors of bags that require groups; some are inferred on the CPU."""
+    narrow, on_cpu, _ = with_groups(batch)
+    found = answer(narrow)
+    log_likelihood, proba = found.log_likelihood, dense_posterior(narrow, found)
+    if len(on_cpu):
+        own, result = infer_all_columns(chosen_bags(batch, on_cpu))
+        own_likelihood = torch.from_numpy(result.log_likelihood)
+        places = torch.from_numpy(on_cpu).to(proba.device)
+        log_likelihood = log_likelihood.index_copy(0, places, own_likelihood.to(proba.device))
+        of_bag = own_likelihood[own.bag][:, None]
+        of_rows = torch.where(of_bag == -torch.inf, 0.0, torch.from_numpy(result.posterior))
+        of_rows = torch.where(of_bag.isnan(), torch.nan, of_rows)
+        rows, _ = rows_of_bags(batch, on_cpu)
+        proba[rows] = of_rows.to(proba)
     refuse_impossible(batch, log_likelihood)
-    unknown = log_likelihood.isnan()[own.bag]
-    proba = torch.from_numpy(result.posterior).masked_fill(unknown[:, None], torch.nan)
-    return proba.to(device=batch.logits.device, dtype=working_dtype(batch.logits))
+    return proba
 
 
 def dense_posterior(batch: BagBatch, found: UnionAnswer) -> Tensor:
