@@ -7,7 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unbag.union import ImpossibleBagError, most_likely_labels
+from unbag.union import ImpossibleBagError, UnionProblem, most_likely_labels
+from unbag.union.noise import impossible_bags
+from unbag.union.rates import checked_rates
 
 from .arguments import BagBatch, BatchOptions, Targets, read_batch
 from .groups import with_groups
@@ -146,29 +148,24 @@ def annotate(
 def jointly_most_likely(batch: BagBatch) -> Tensor:
     """Return the most likely labelling of each bag that covers its label set."""
     own = cpu_bags(batch)
-    y, groups, rates, bag = own.y.copy(), own.groups, own.rates, own.bag.numpy()
-    log_prior = own.log_prior.numpy()
+    rates, bag, log_prior = own.rates, own.bag.numpy(), own.log_prior.numpy()
+    problem = UnionProblem(own.offsets, own.y, None, own.groups)
+
+    def labels_of(problem):
+        given = log_prior, problem.offsets, problem.y
+        return most_likely_labels(*given, **rates, groups=problem.groups)
+
     if own.known is not None:
         # A known class excludes all others; if the label set forbids it, the bag is impossible.
         known = own.known[:, None]
-        log_prior[(known >= 0) & (np.arange(y.shape[1]) != known)] = -np.inf
-    found = most_likely_labels(log_prior, own.offsets, y, **rates, groups=groups)
+        log_prior[(known >= 0) & (np.arange(log_prior.shape[1]) != known)] = -np.inf
+    found = labels_of(problem)
     # An empty bag has no labels, whether it is possible or not.
-    empty = np.diff(own.offsets) == 0
-    may_be_false = (
-        np.zeros(y.shape[1], bool) if rates["false_rate"] is None else rates["false_rate"] > 0
-    )
-    unexplained = ((y == 1) & ~may_be_false).any(axis=1)
-    if groups is not None:
-        unexplained[groups.bags[~groups.any_of(np.broadcast_to(may_be_false, y.shape))]] = True
-    impossible = np.union1d(bag[found < 0], np.flatnonzero(empty & unexplained))
-    if batch.refuses_impossible and len(impossible):
-        raise ImpossibleBagError(impossible.tolist(), len(y))
+    impossible = impossible_bags(problem, checked_rates(**rates, y=problem.y))
+    impossible[bag[found < 0]] = True
+    if batch.refuses_impossible and impossible.any():
+        raise ImpossibleBagError(impossible.nonzero()[0].tolist(), problem.n_bags)
     if batch.on_impossible == "relax":
-        y[impossible] = np.where(y[impossible] == 1, -1, y[impossible])
-        if groups is not None:
-            y[impossible] = np.where(groups.named()[impossible], -1, y[impossible])
-            groups = groups.chosen(~np.isin(groups.bags, impossible))
-        found = most_likely_labels(log_prior, own.offsets, y, **rates, groups=groups)
+        found = labels_of(problem.relaxed(problem.named & impossible[:, None]))
     found[np.isin(bag, bag[own.broken.numpy()])] = -1
     return torch.from_numpy(found)
