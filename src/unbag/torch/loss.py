@@ -405,7 +405,7 @@ def union_loss_linear(
     *,
     bag_weight: Tensor | None = None,
     reduction: Literal["mean", "instances", "sum"] = "mean",
-    **options: Unpack[BatchOptions],
+    **named: Unpack[BatchOptions],
 ) -> Tensor:
     """Compute `union_loss` of the logits of a linear layer, without storing them.
 
@@ -491,7 +491,7 @@ def union_loss_linear(
     bias = None if bias is None else bias.to(features.dtype)
     # As large as one logit, with the shape of all.
     logits = features.new_zeros(()).expand(len(features), len(weight))
-    batch = read_batch(logits, offsets, targets, **options)
+    batch = read_batch(logits, offsets, targets, **named)
     weights = checked_weight(bag_weight, batch)
     if weights is None:
         weights = torch.ones(batch.n_bags, dtype=torch.float64, device=features.device)

@@ -28,7 +28,7 @@ def posterior(
     logits: Tensor,
     offsets: Tensor | Sequence[int],
     targets: Targets,
-    **options: Unpack[BatchOptions],
+    **named: Unpack[BatchOptions],
 ) -> Tensor:
     """Compute the probability of each class for each instance, given the label sets of the bags.
 
@@ -56,7 +56,7 @@ def posterior(
     tensor([[0.9000, 0.1000],
             [0.1000, 0.9000]])
     """
-    batch = read_batch(logits, offsets, targets, **options).detached()
+    batch = read_batch(logits, offsets, targets, **named).detached()
     return posterior_of(batch)
 
 
@@ -107,7 +107,7 @@ def annotate(
     offsets: Tensor | Sequence[int],
     targets: Targets,
     joint: bool = False,
-    **options: Unpack[BatchOptions],
+    **named: Unpack[BatchOptions],
 ) -> Tensor:
     """Choose the class of each instance, given the label sets of the bags.
 
@@ -138,7 +138,7 @@ def annotate(
     >>> annotate(torch.tensor([[2.0, 0.0], [1.0, 0.0]]), [0, 2], [[0, 1]])
     tensor([0, 1])
     """
-    batch = read_batch(logits, offsets, targets, **options).detached()
+    batch = read_batch(logits, offsets, targets, **named).detached()
     if joint:
         return jointly_most_likely(batch).to(logits.device)
     proba = posterior_of(batch)

@@ -45,7 +45,13 @@ class _BagError(ValueError):
         self.bags: list[Any] = list(bags)
 
     def with_ids(self, ids: np.ndarray) -> Self:
-        """Return the same error with the ids of the bags instead of their positions."""
+        """Return the same error with the ids of the bags instead of their positions.
+
+        Parameters
+        ----------
+        ids : ndarray of shape (n_bags,)
+            The ids of all bags.
+        """
         return type(self)(np.asarray(ids)[self.bags].tolist(), *self.args[1:])
 
 
