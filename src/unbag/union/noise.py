@@ -123,10 +123,10 @@ class NoisyProblem:
         given, shift, hidden, wide, phantoms = self._widened(log_prior, prior, rates)
         answer = augmented.answer(wide, method=method, tolerance=tolerance, n_jobs=n_jobs)
 
-        found = answer.posterior[self.rows]
-        posterior, shows_nothing = np.ascontiguousarray(found[:, :-1]), found[:, -1].copy()
+        posterior = np.empty((problem.n_instances, n_classes))
         unnoticed, mistaken = np.zeros((2, n_bags, n_classes))
-        add_unnoticed(*given, shift, hidden, shows_nothing, posterior, unnoticed)
+        found = augmented.offsets, answer.posterior
+        collect(*given, *found, shift, hidden, posterior, unnoticed)
         bags, columns = self._phantoms.bags, self._phantoms.columns
         mistaken[bags, columns] = answer.posterior[phantoms, columns]
         self._phantoms.share_out(mistaken, rates.false_rate)
@@ -457,26 +457,30 @@ def augment(
 
 
 @kernel
-def add_unnoticed(
+def collect(
     offsets,
     y,
     pinned,
     log_prior,
     prior,
     missed_rate,
+    wide_offsets,
+    wide,
     shift,
     hidden,
-    shows_nothing,
     posterior,
     unnoticed,
 ):
-    """Add the posteriors of unnoticed instances, class by class."""
+    """Add the posteriors of noticed and unnoticed instances, class by class."""
     n_bags, n_classes = y.shape
     for b in range(n_bags):
         rate = b % missed_rate.shape[0]
         for row in range(offsets[b], offsets[b + 1]):
+            to = wide_offsets[b] + row - offsets[b]
+            for c in range(n_classes):
+                posterior[row, c] = wide[to, c]
             if hidden[row] > 0.0:
-                scale = shows_nothing[row] / hidden[row]
+                scale = wide[to, n_classes] / hidden[row]
                 pin = pinned[row] if pinned.shape[0] > 0 else -1
                 for c in range(n_classes):
                     counts = y[b, c] != -1 and missed_rate[rate, c] > 0.0
