@@ -417,5 +417,5 @@ def test_too_many_overlapping_groups_of_a_fit_are_relaxed(rng):
     with pytest.warns(unbag.union.IntractableBagWarning):
         model = ORLogisticRegression(classes=names, max_iter=20, tol=1e-2).fit(bags, sets)
     assert len(model.relaxed_) == 1
-    with pytest.raises(unbag.union.IntractableBagError, match="requires 17 classes and groups"):
+    with pytest.raises(unbag.union.IntractableBagError, match="has 17 required labels"):
         ORLogisticRegression(classes=names, on_intractable="raise").fit(bags, sets)

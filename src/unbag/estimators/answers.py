@@ -17,13 +17,9 @@ from unbag.fitting.calibration import AS_IT_IS, Presence
 from unbag.fitting.held_out import UNLIKELY
 from unbag.fitting.linear import linear_scores
 from unbag.fitting.parts import log_softmax
-from unbag.union import (
-    Inference,
-    IntractableBagWarning,
-    most_likely_labels,
-)
+from unbag.union import IntractableBagWarning, most_likely_labels
 from unbag.union.conditioner import Conditioner
-from unbag.union.policy import OnIntractable
+from unbag.union.policy import OnIntractable, describe_relaxed
 from unbag.validation import check_known_background, known_columns
 
 from .background import BACKGROUND
@@ -311,7 +307,8 @@ class UnionClassifier(ProbabilisticClassifier):
     def _conditioned(self, scores, problem):
         """Return posteriors, and warn of bags whose labels were relaxed."""
         result = self.conditioner_.infer(scores, problem)
-        warn_of_relaxed(result)
+        if len(bags := np.flatnonzero(result.relaxed.any(axis=1))):
+            warn_caller(describe_relaxed(bags), IntractableBagWarning)
         return result.posterior
 
     def log_likelihood(self, X: BagsLike, y: LabelSetsLike) -> NDArray[np.float64]:
@@ -342,18 +339,6 @@ class UnionClassifier(ProbabilisticClassifier):
         return np.where(has_new_label, UNLIKELY, np.maximum(log_likelihood, UNLIKELY))
 
 
-def warn_of_relaxed(result: Inference) -> None:
-    """Warn of the bags whose label sets inference relaxed because they have too many labels."""
-    bags = np.flatnonzero(result.relaxed.any(axis=1))
-    if len(bags):
-        warn_caller(
-            f"{len(bags)} bags have too many labels for exact inference: those of their labels "
-            "that are the most certain to occur were taken as optional; the first is bag "
-            f"{bags[0]}.",
-            IntractableBagWarning,
-        )
-
-
 class LinearUnionClassifier(UnionClassifier):
     """Base of the estimators whose instances are scored by `coef_` and `intercept_`.
 
@@ -367,7 +352,7 @@ class LinearUnionClassifier(UnionClassifier):
         return linear_scores(X, self.coef_, self.intercept_)
 
     def _instance_log_proba(self, X):
-        return log_softmax(self._instance_scores(X))[0]
+        return log_softmax(self._instance_scores(X))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")
