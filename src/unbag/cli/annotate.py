@@ -11,7 +11,7 @@ import typer
 
 from unbag import annotations, tables
 from unbag._files import TABLES, check, check_format, check_outputs, looks_like_parquet
-from unbag._messages import counted
+from unbag._messages import counted, words
 from unbag.annotations import AnnotateSettings, sentences
 from unbag.tables.annotated import (
     KNOWN_LABEL,
@@ -79,9 +79,9 @@ def annotate(
     dry_run: o.DryRun = False,
     as_json: o.Json = False,
 ) -> None:
-    """Label every instance of a table, with probabilities.
+    """Label every row of a table, such as every call, with probabilities.
 
-    If the table has bag labels, they are used. A folder of recordings or pictures, or one of them,
+    If the table has tags, they are used. A folder of recordings or pictures, or one of them,
     is first extracted as the table of the model was.
 
     Example: unbag annotate words.unbag words.csv -o annotated.csv
@@ -116,11 +116,11 @@ def label_tables(
 
     check(
         not (settings.joint and ignore_labels),
-        "--joint gives every label of a bag an instance: leave out --ignore-labels, or --joint.",
+        "--joint gives every tag a row: leave out --ignore-labels, or --joint.",
     )
     check(
         corrections is None or not ignore_labels,
-        "--corrections corrects labels of bags: leave out --ignore-labels, or --corrections.",
+        "--corrections corrects tags: leave out --ignore-labels, or --corrections.",
     )
     for_tools = [tool_and_path(each) for each in write]
     use_labels = not ignore_labels
@@ -182,13 +182,13 @@ def label_tables(
         messages.note(line)
     if n_known:
         messages.note(
-            f"{n_known:,} rows have a label that people gave (column {KNOWN_LABEL}), which stays "
-            f"as it is; {n_other:,} of them are annotated otherwise."
+            f"{n_known:,} {words().instances} have a label that people gave (column "
+            f"{KNOWN_LABEL}), which stays as it is; {n_other:,} of them are annotated otherwise."
         )
     if not_selected:
         messages.note(
-            f"{counted(not_selected, 'instance of background is', 'instances of background are')} "
-            "left out of the files for other tools."
+            f"Left out of the files for other tools: {not_selected:,} {words().instances} of "
+            "background."
         )
     if n_left_out:
         messages.note(
@@ -231,9 +231,9 @@ def predict(
     embed: Embed = None,
     as_json: o.Json = False,
 ) -> None:
-    """Predict which classes occur in each bag.
+    """Predict which classes occur in each bag, such as a recording.
 
-    Writes one row per bag, with the probability of each class. Bag labels are not used. A folder of
+    Writes one row per bag, with the probability of each class. Tags are not used. A folder of
     recordings or pictures, or one of them, is first extracted as the table of the model was.
 
     Example: unbag predict words.unbag words.csv -o bags.csv
@@ -256,4 +256,5 @@ def predict_tables(model: Path, table: list[Path], output: Path, given: o.Given)
     columns |= {free_name(name, [bag]): pa.array(each) for name, each in answers.items()}
     write_beside(data.source, output, pa.table(columns))
     messages.result({"output": str(output), "bags": len(data.bags)})
-    messages.note(f"Predicted the labels of {len(data.bags):,} bags. Written to {output}.")
+    bags = words().bags
+    messages.note(f"Predicted the labels of {len(data.bags):,} {bags}. Written to {output}.")

@@ -65,8 +65,8 @@ def demo(
     what: Annotated[
         Demo,
         typer.Argument(
-            help="digits: bags of digits that ship with scikit-learn; audio: synthetic recordings "
-            "of calls, from sound to a Raven table (needs soundfile)."
+            help="digits: groups of digits that ship with scikit-learn; audio: synthetic "
+            "recordings of calls, from sound to a Raven table (needs soundfile)."
         ),
     ] = Demo.DIGITS,
     output: Annotated[Path, o.written("Folder for what is written.")] = Path("demo"),

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
-from unbag._messages import warn_caller
+from unbag._messages import warn_caller, words
 from unbag.fitting.calibration import AS_IT_IS, Presence
 from unbag.fitting.held_out import UNLIKELY
 from unbag.fitting.linear import linear_scores
@@ -347,9 +347,9 @@ def warn_of_relaxed(result: Inference) -> None:
     bags = np.flatnonzero(result.relaxed.any(axis=1))
     if len(bags):
         warn_caller(
-            f"{len(bags)} bags have too many labels for exact inference: those of their labels "
-            "that are the most certain to occur were taken as optional; the first is bag "
-            f"{bags[0]}.",
+            f"{len(bags)} {words().bags} have too many labels for an exact answer: those of their "
+            "labels that are the most certain to occur were taken as optional; the first is "
+            f"{words().bag} {bags[0]}.",
             IntractableBagWarning,
         )
 

@@ -11,7 +11,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unbag._messages import warn_caller
+from unbag._messages import warn_caller, words
 from unbag._scikit_learn import ConvergenceWarning
 from unbag.fitting import Progress
 from unbag.fitting.decide import Decision, decide
@@ -305,9 +305,9 @@ class ORLogisticRegression(LinearUnionClassifier):
         if progress.relaxed:
             names = ids[list(progress.relaxed)].tolist()
             warn_caller(
-                f"{len(names)} bags have too many labels for exact inference: {name_bags(names)}. "
-                "Those of their labels that are the most certain to occur were taken as optional; "
-                "see relaxed_.",
+                f"{len(names)} {words().bags} have too many labels for an exact answer: "
+                f"{name_bags(names)}. Those of their labels that are the most certain to occur "
+                "were taken as optional; see relaxed_.",
                 IntractableBagWarning,
             )
 

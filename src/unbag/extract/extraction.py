@@ -43,6 +43,7 @@ from unbag._messages import (
     one_line,
     shortened,
     warn_caller,
+    words,
 )
 from unbag._platform import locked_folder
 from unbag._threads import completed, job_count
@@ -621,7 +622,7 @@ def summary(result: Extracted, things: str) -> list[str]:
         thing, things = "bag", "bags"
     if result.bags != n_read:
         bags = f"{counted(result.bags, thing, things)} in {counted(n_read, 'file')}"
-    lines = [f"{counted(result.instances, 'instance')} of {bags}."]
+    lines = [f"{counted(result.instances, words().instance)} of {bags}."]
     if result.resumed:
         lines.append(f"Finished by an earlier run: {counted(result.resumed, 'file')}.")
     if result.without_instances:
@@ -633,7 +634,8 @@ def summary(result: Extracted, things: str) -> list[str]:
             else ""
         )
         lines.append(
-            f"Without instances: {counted(len(result.without_instances), thing, things)}, such as "
+            f"Without {words().instances}: "
+            f"{counted(len(result.without_instances), thing, things)}, such as "
             f"{listed(result.without_instances[:3])}{of_tagged}."
         )
     if result.tagged_other_files:

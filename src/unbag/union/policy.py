@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from unbag._messages import words
+
 from .dispatch import MOST_LABELS
 from .layout import IMPOSSIBLE, INTRACTABLE
 from .overlaps import MOST_REQUIREMENTS
@@ -233,8 +235,9 @@ def check_tractable(
 def describe_impossible(bags: Sequence[Any] | np.ndarray, n_bags: int) -> str:
     """Describe which bags have impossible label sets."""
     return (
-        f"{len(bags)} of {n_bags} bags have label sets that no labelling of their instances can "
-        f"produce (too few instances, or no label at all): {name_bags(bags)}."
+        f"{len(bags)} of {n_bags} {words().bags} have labels that no labelling of their "
+        f"{words().instances} can produce (too few {words().instances}, or no label at all): "
+        f"{name_bags(bags)}."
     )
 
 
