@@ -345,7 +345,7 @@ def test_a_segment_that_is_noise_says_nothing_about_its_recording(tmp_path, run)
     assert run("data", "convert", *options, folder, target)[0] == 0
     code, _, err = run("fit", target, "-o", tmp_path / "m.unbag")
     assert code == 0
-    assert "Bags of each class: owl 2, wren 2." in err
+    assert "Bags with each class: owl 2, wren 2." in err
     assert "they are background and get no label" in err
     assert run("annotate", tmp_path / "m.unbag", target, "-o", tmp_path / "a.csv")[0] == 0
 
@@ -671,7 +671,7 @@ def test_a_word_for_none_is_background_where_an_instance_has_it(tmp_path, run):
     assert json.loads(out)["unknown_labels"] == {}
     unbag.fit(frame.drop(columns="known_label"), carry=["truth"]).save(saved)
     code, out, err = run("evaluate", saved, table, "--instance-labels", "truth")
-    assert "2 of the 4 labelled instances have labels that the model does not know" in " ".join(
+    assert "2 of the 4 labelled rows have labels that the model does not know" in " ".join(
         (out + err).split()
     )
     assert "none in a file for --roles" in " ".join((out + err).split())

@@ -42,7 +42,7 @@ def argument(name: str, *value: object) -> str:
 
 
 class Words(NamedTuple):
-    """What people call instances and bags, in the plural."""
+    """Names of instances and bags for people, in the plural."""
 
     instances: str = "instances"
     bags: str = "bags"

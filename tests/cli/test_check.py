@@ -56,7 +56,7 @@ def test_the_report_lists_what_looks_wrong(words, model, run, tmp_path):
     assert 'id="suspicious-table"' in page.read_text()
     code, _, errors = run("report", model, words, "-o", page, "--check", "--ignore-labels")
     assert code == 1
-    assert "has no bag labels to check" in errors
+    assert "has no tags to check" in errors
 
 
 def test_an_interrupted_check_writes_nothing(words, run, tmp_path, monkeypatch):

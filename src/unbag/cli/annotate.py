@@ -187,7 +187,7 @@ def label_tables(
         )
     if not_selected:
         messages.note(
-            f"Left out of the files for other tools: {not_selected:,} {words().instances} of "
+            f"Left out of the files for other tools: {counted(not_selected, words().instance)} of "
             "background."
         )
     if n_left_out:
