@@ -244,7 +244,7 @@ def test_evaluate_and_report_know_background_by_its_word(files, run):
     code, _, errors = run("report", *given, "-o", files / "r.html")
     assert code == 0, errors
     page = (files / "r.html").read_text()
-    assert "instances: no tagged class" in page
+    assert "rows: no tagged class" in page
 
 
 # Tags that no instance got.

@@ -521,7 +521,7 @@ def test_labels_may_be_renamed(tmp_path):
 
 def test_names_that_are_not_there_to_be_renamed_are_warned_of(tmp_path, run):
     frame = long_frame("tit")
-    message = "'Owl' is a label to rename that no bag or instance has: .*Did you mean 'owl'"
+    message = "'Owl' is a label to rename that nothing has: .*Did you mean 'owl'"
     with pytest.warns(UserWarning, match=message):
         unbag.fit(frame, rename={"Owl": "Eule", "tit": "Meise"})
     with pytest.warns(UserWarning, match="'a', 'b' are labels to rename"):
@@ -541,7 +541,7 @@ def test_names_that_are_not_there_to_be_renamed_are_warned_of(tmp_path, run):
     ):
         code, _, err = run(*command, *output)
         assert code == 0
-        assert "'star' is a label to rename that no bag or instance has" in err
+        assert "'star' is a label to rename that nothing has" in err
         assert said in err
     # What a model remembers need not be in tables to come; nor a label that instances have.
     tables_to_come = long_frame("Eule")

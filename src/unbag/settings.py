@@ -52,8 +52,8 @@ class Settings:
         "Whether background is left without a label: yes, no, or auto: decided by trial.",
         "choice", is_shown=True, words=tuple(BACKGROUNDS))] = "auto"
     background_cost: Annotated[float | None, Setting(
-        "Cost of background in bags with tags, on the scale of log-probabilities. Default: 0, or "
-        "with a `background` of auto chosen by trial.", "number", least=0)] = None
+        "Cost of background in bags with tags: the higher, the fewer rows stay without a label. "
+        "Default: 0, or with a `background` of auto chosen by trial.", "number", least=0)] = None
     missed_rate: Annotated[Rate, Setting(
         "Probability that a row goes unnoticed when its bag is tagged: a number, learn, or "
         "learn-per-class.", "text", _RATE, is_shown=True)] = 0.0

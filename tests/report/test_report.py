@@ -59,7 +59,7 @@ def test_impossible_bags_are_flagged(letters):
     assert np.flatnonzero(answers.impossible).tolist() == [3]
     assert answers.review[bags.offsets[3] : bags.offsets[4]].all()
     page = render(model, bags, LabelSets(impossible, labels.classes))
-    assert "1 bags have label sets that no labelling" in page
+    assert "1 bags have tags that no labelling" in page
     assert "impossible label set" in page
 
 

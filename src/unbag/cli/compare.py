@@ -72,7 +72,7 @@ def demo(
     output: Annotated[Path, o.written("Folder for what is written.")] = Path("demo"),
     as_json: o.Json = False,
 ) -> None:
-    """Learn to label instances from labels of bags, on data that come with the program.
+    """Try it on data that come with the program: digits, or calls of birds.
 
     Example: unbag demo audio -o demo
     """

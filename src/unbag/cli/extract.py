@@ -303,7 +303,9 @@ def extract_shown(
     """Extract instances, and show how far that has got, and which files cannot be read."""
     from unbag.extract.extraction import extract
 
-    _messages.current_words = words_of(kind.name, kind.things, kind.settings())
+    _messages.current_words = words_of(
+        kind.name, kind.things, {"windows": getattr(kind, "windows", None)}
+    )
     with progress("extracting") as report:
 
         def on_file(done: int, total: int, name: str, fault: str | None) -> None:

@@ -67,8 +67,8 @@ class Spans:
         refuse(
             np.flatnonzero(self.end < self.start),
             lambda i: (
-                f"{_place(table, i)}: the {words().instance} ends at {self.end[i]}, before it starts "
-                f"at {self.start[i]}: exchange the two."
+                f"{_place(table, i)}: the {words().instance} ends at {self.end[i]}, before it "
+                f"starts at {self.start[i]}: exchange the two."
             ),
         )
         self.band: list[NDArray[np.float64]] = found_band(table) if find_band else []
