@@ -203,7 +203,7 @@ def test_tags_with_times_make_bags_of_stretches(recordings):
         "long.wav 1-4": "low", "long.wav 6-14": "?both|high", "long.wav": None, "short.wav": "low",
     }  # fmt: skip
     assert result.bags == 4
-    assert "Tags of stretches: each stretch of these 1 recordings is a bag" in lines
+    assert "Tags of stretches: each stretch of these 1 recordings is a piece" in lines
     read = tables.read(result.output, Roles(untagged="unknown"))
     assert (read.roles.bag, read.roles.media, read.roles.instance_id) == ("bag", "file", "id")
     assert len(set(read.texts("id"))) == len(rows)

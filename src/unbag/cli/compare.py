@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from unbag import _messages
+
 from . import options as o
 from .console import messages, progress
 from .printing import print_table
@@ -78,5 +80,8 @@ def demo(
     """
     from unbag.demo import digits, recordings
 
-    run = recordings if what is Demo.AUDIO else digits
+    run, names = digits, _messages.Words("digits", "bags")
+    if what is Demo.AUDIO:
+        run, names = recordings, _messages.Words("calls", "recordings")
+    _messages.current_words = names
     messages.result(run(output, quiet=as_json))

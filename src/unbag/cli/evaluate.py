@@ -114,7 +114,8 @@ def explanations(found: dict[str, Any]) -> list[str]:
         said.append(
             f"Most frequent tags: those of this table for every {words().bag}; for a "
             f"{words().instance}, the most frequent tag, given tags that of its {words().bag}. "
-            f"Wrong tags: share of all answers whether a {words().bag} has a class."
+            f"Wrong tags: share of all answers whether a {words().bag} has a class. Ranking loss, "
+            "one error and coverage judge the order of classes by probability: less is better."
         )
     if found["fitted_to_this_table"]:
         said.append(

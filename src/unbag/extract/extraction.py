@@ -458,8 +458,8 @@ def _about_matches(
         lines.append(f"The columns {' and '.join(tags.times)} of {tags.path} are not used.")
     if n_timed and split is None:
         lines.append(
-            f"Tags of stretches: each stretch of these {n_timed:,} {kind.things} is a bag, and the "
-            f"rest of each is one without tags, whose meaning {argument('untagged')} says. Even "
+            f"Tags of stretches: each stretch of these {n_timed:,} {kind.things} is a piece, and "
+            f"the rest of each is one without tags, whose meaning {argument('untagged')} says. Even "
             f"pieces of all: {argument('split', 60)}."
         )
     elif split is not None and n_timed < len(matched.of_bags):
@@ -619,7 +619,7 @@ def summary(result: Extracted, things: str) -> list[str]:
     n_read = result.files - len(result.failed)
     bags = counted(n_read, thing, things)
     if result.are_stretches:
-        thing, things = "bag", "bags"
+        thing, things = "piece", "pieces"
     if result.bags != n_read:
         bags = f"{counted(result.bags, thing, things)} in {counted(n_read, 'file')}"
     lines = [f"{counted(result.instances, words().instance)} of {bags}."]
