@@ -191,7 +191,7 @@ COMMANDS = {
     "export": ("export", "Export a model to ONNX, for programs without unbag."),
     "demo": (
         "compare",
-        "Try it on data that come with the program: digits, or calls of birds.",
+        "Try it on data that come with the program: digits, or synthetic calls.",
     ),
 }
 #: The options that ask for help.

@@ -74,7 +74,7 @@ def demo(
     output: Annotated[Path, o.written("Folder for what is written.")] = Path("demo"),
     as_json: o.Json = False,
 ) -> None:
-    """Try it on data that come with the program: digits, or calls of birds.
+    """Try it on data that come with the program: digits, or synthetic calls.
 
     Example: unbag demo audio -o demo
     """

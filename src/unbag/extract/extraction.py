@@ -459,8 +459,8 @@ def _about_matches(
     if n_timed and split is None:
         lines.append(
             f"Tags of stretches: each stretch of these {n_timed:,} {kind.things} is a piece, and "
-            f"the rest of each is one without tags, whose meaning {argument('untagged')} says. Even "
-            f"pieces of all: {argument('split', 60)}."
+            f"the rest of each is one without tags, whose meaning {argument('untagged')} says. "
+            f"Even pieces of all: {argument('split', 60)}."
         )
     elif split is not None and n_timed < len(matched.of_bags):
         lines.append(
