@@ -379,8 +379,10 @@ def possible_label_sets(
     if not used.any():
         raise ValueError(NO_BAG_LEFT)
     found = describe_impossible(bags.ids[impossible], len(bags))
-    action = "were taken as optional, empty ones left out" if relax else "were left out"
-    warn_caller(f"{found} They {action}.", ImpossibleBagWarning)
+    action = "They were left out"
+    if relax:
+        action = "Their labels were taken as optional, and those without any were left out"
+    warn_caller(f"{found} {action}.", ImpossibleBagWarning)
     optional = problem.named & taken[:, None]
     relaxed = {b: optional[b].nonzero()[0] for b in taken.nonzero()[0].tolist()}
     return problem.relaxed(optional), used, relaxed

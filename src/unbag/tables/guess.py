@@ -158,7 +158,7 @@ def filled_in(
     if given.bag is None:
         raise DataError(
             f"{path} has no column 'bag': pass {argument('bag')}, the column that names the "
-            f"bag of each row. Its columns are {listed(columns)}."
+            f"bag of each row, such as its recording. Its columns are {listed(columns)}."
         )
     if need_labels and not any(getattr(given, source) for source in LABEL_SOURCES):
         raise DataError(
