@@ -243,7 +243,7 @@ def test_split_cuts_long_recordings_and_tags_hold_where_they_lie(recordings):
     }  # fmt: skip
     assert "Tags of whole recordings are unsure in each piece of 10 seconds" in lines
     assert result.are_stretches
-    assert "of 4 bags in 2 files." in summary(result, "recordings")[0]
+    assert "of 4 pieces in 2 files." in summary(result, "recordings")[0]
 
 
 def test_split_without_tags_and_bags_that_hold_nothing(recordings):
