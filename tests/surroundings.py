@@ -1,7 +1,9 @@
 """The surroundings that tests and recordings run in, whatever machine they run on.
 
 Width and colours of the terminal, time zone, language and the settings of other tools change what
-commands print. Nothing of them may decide whether a test passes.
+commands print. Nothing of them may decide whether a test passes. Nor may the number of cores: tests
+say how many threads or processes they want, and have one by default, as another test runs on each
+of the other cores.
 """
 
 import logging
@@ -11,6 +13,7 @@ import time
 FIXED = {
     "COLUMNS": "100", "LINES": "40", "TERMINAL_WIDTH": "100", "TERM": "dumb", "NO_COLOR": "1",
     "TZ": "UTC", "LC_ALL": "C.UTF-8", "LANG": "C.UTF-8", "LANGUAGE": "en", "MPLBACKEND": "agg",
+    "NUMBA_NUM_THREADS": "1",
 }  # fmt: skip
 # By these a shell, a terminal or a CI service asks for colours, or for other behaviour.
 REMOVED = (

@@ -182,7 +182,7 @@ def test_only_the_comparison_of_methods_builds_on_the_papers():
 
 
 # Private names of other packages that have no public ones for this: the files say why.
-UNAVOIDABLE = {"_compile.py": {"_cache"}, "_threads.py": {"_processes"}}
+UNAVOIDABLE = {"_compile.py": {"_cache"}}
 # Names that collections.namedtuple gives to everybody.
 OF_NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
 BY_NAME = {"delattr", "getattr", "hasattr", "setattr"}

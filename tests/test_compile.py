@@ -43,6 +43,8 @@ def interrupt(self, pointer):
     return find(self, pointer)
 
 ExecutionEngine._find_module_ptr = interrupt
+# Shells let programs in the background ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 while True:
     try:
         print(infer(np.log([[0.9, 0.1], [0.6, 0.4]]), [0, 2], [[1, 1]]).posterior.round(2).tolist())
@@ -60,12 +62,6 @@ KERNEL_FILES = [
     for path in sorted(SOURCES.rglob("*.py"))
     if "from unbag._compile import" in path.read_text()
 ]
-PRINT_FOLDERS = """
-from unbag.paper import lsbcmm, sim
-from unbag.union import chain, dense
-for kernel in (chain.chain, dense.dense, sim.rank_loss, lsbcmm.break_sticks):
-    print(kernel._cache.cache_path)
-"""
 
 
 def kernels(path):
@@ -79,20 +75,23 @@ def kernels(path):
     ]
 
 
-def folders_of_compiled_code(tmp_path, changed):
-    """Where two kernels of the core and two of estimators are kept if a file were another."""
-    copy = tmp_path / changed.replace("/", "-") / "unbag"
-    shutil.copytree(SOURCES, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    with (copy / changed).open("a") as file:
-        file.write("# another comment")
-    done = subprocess.run(
-        [sys.executable, "-c", PRINT_FOLDERS],
-        capture_output=True, text=True, check=True,
-        env={**os.environ, "PYTHONPATH": str(copy.parent), "NUMBA_CACHE_DIR": str(tmp_path)},
-    )  # fmt: skip
-    folders = [Path(line) for line in done.stdout.split()]
-    assert all(folder.is_relative_to(tmp_path) for folder in folders)
-    return [folder.relative_to(tmp_path).parts[:2] for folder in folders]
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """A function: where kernels of two files of the core and two methods are if one changes."""
+    monkeypatch.setattr(_compile.settings, "CACHE_DIR", str(tmp_path / "kernels"))
+
+    def folders(changed):
+        copy = tmp_path / changed.replace("/", "-") / "unbag"
+        shutil.copytree(SOURCES, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        with (copy / changed).open("a") as file:
+            file.write("# another comment")
+        monkeypatch.setattr(_compile, "__file__", str(copy / "_compile.py"))
+        files = "union/chain.py", "union/dense.py", "paper/sim.py", "paper/lsbcmm.py"
+        found = [_compile.cache_folder(str(copy / name)) for name in files]
+        assert all(Path(folder).is_relative_to(tmp_path / "kernels") for folder in found)
+        return found
+
+    return folders
 
 
 def test_an_interrupt_while_a_kernel_is_loaded():
@@ -103,10 +102,9 @@ def test_an_interrupt_while_a_kernel_is_loaded():
     assert done.stdout == "[[0.86, 0.14], [0.14, 0.86]]\n"
 
 
-@pytest.mark.slow  # Compiles kernels in processes of their own.
-def test_compiled_code_belongs_to_its_sources(tmp_path):
+def test_compiled_code_belongs_to_its_sources(folders):
     """Another state of a file means another folder for those kernels that may use it."""
-    chain, dense, of_sim, of_lsbcmm = folders_of_compiled_code(tmp_path, "metrics.py")
+    before = chain, dense, of_sim, of_lsbcmm = folders("metrics.py")
     assert chain == dense
     assert of_sim == of_lsbcmm != chain
     for changed, same in {
@@ -115,8 +113,7 @@ def test_compiled_code_belongs_to_its_sources(tmp_path):
         "paper/sim.py": [True, True, False, False],
         "_compile.py": [False, False, False, False],
     }.items():
-        now = folders_of_compiled_code(tmp_path, changed)
-        before = [chain, dense, of_sim, of_lsbcmm]
+        now = folders(changed)
         assert [a == b for a, b in zip(now, before, strict=True)] == same, changed
 
 

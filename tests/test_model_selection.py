@@ -233,22 +233,21 @@ def test_seeds_decide_the_folds():
     assert tests(shuffle=False) == tests(shuffle=False)
 
 
-@pytest.mark.parametrize("processor", ["Prescott", "Haswell"])
-def test_folds_are_the_same_on_every_processor(processor):
+def test_folds_are_the_same_on_every_processor():
     code = (
         "import numpy as np; from unbag import MultilabelStratifiedKFold as Folds\n"
         "y = np.random.default_rng(0).random((150, 24)) < 0.15\n"
         "print([test.tolist() for _, test in Folds(10, random_state=0).split(np.zeros(150), y)])"
     )
-    there = {**os.environ, "OPENBLAS_CORETYPE": processor}
-    default = {name: value for name, value in there.items() if name != "OPENBLAS_CORETYPE"}
-    folds = [
+    default = {name: value for name, value in os.environ.items() if name != "OPENBLAS_CORETYPE"}
+    folds = {
         subprocess.run(
-            [sys.executable, "-c", code], env=each, capture_output=True, text=True, check=True
+            [sys.executable, "-c", code], env=default | processor, capture_output=True, text=True,
+            check=True,
         ).stdout
-        for each in (default, there)
-    ]
-    assert folds[0] == folds[1]
+        for processor in ({}, {"OPENBLAS_CORETYPE": "Prescott"}, {"OPENBLAS_CORETYPE": "Haswell"})
+    }  # fmt: skip
+    assert len(folds) == 1
 
 
 def test_all_forms_of_labels_give_the_same_folds():

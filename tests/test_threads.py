@@ -4,6 +4,7 @@ import math
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -40,8 +41,12 @@ def test_blas_is_found_and_held_to_one_thread():
         assert blas_threads() == {2}
 
 
-def test_every_unit_comes_with_its_result():
+def test_every_unit_comes_with_its_result(capfd):
     assert dict(completed(math.sqrt, range(20), 2)) == {n: math.sqrt(n) for n in range(20)}
+    # Processes for which there is no more to do end in silence.
+    seconds = [0.0, 0.5, 1.5]
+    assert [unit for unit, _ in completed(time.sleep, seconds, 3)] == seconds
+    assert capfd.readouterr().err == ""
 
 
 def test_there_may_be_fewer_units_than_processes():

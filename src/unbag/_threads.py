@@ -186,16 +186,17 @@ def _received(ours: Any) -> Any:
 
 
 def _serve(function, theirs):
-    """Send what a function gives for each unit, or its error, until there are no more units."""
+    """Send what a function gives for each unit, or its error, until the other end is closed."""
     _end_with_parent()
-    while True:
-        unit = theirs.recv()
-        try:
-            answer = function(unit), None
-        except Exception as error:
-            error.add_note(traceback.format_exc())
-            answer = None, error
-        theirs.send(answer)
+    with suppress(EOFError):
+        while True:
+            unit = theirs.recv()
+            try:
+                answer = function(unit), None
+            except Exception as error:
+                error.add_note(traceback.format_exc())
+                answer = None, error
+            theirs.send(answer)
 
 
 def _end_with_parent():

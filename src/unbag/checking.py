@@ -24,16 +24,16 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit
 from sklearn.base import clone
 
-from unbag.bags import as_bags, offsets_of
+from unbag.bags import as_bags
 from unbag.estimators.contract import check_one_for_each_bag
 from unbag.fitting.linear import interruptions_raised
 from unbag.fitting.noise import SEEN_RIGHT, SEEN_WRONG
-from unbag.groups import Groups
+from unbag.groups import Groups, runs
 from unbag.labels import ColumnOfLabel, LabelSetsLike
 from unbag.learning import training_set
 from unbag.model_selection import bag_folds, innermost_model
 from unbag.tables.roles import ColumnRoles
-from unbag.union import ImpossibleBagWarning, infer
+from unbag.union import ImpossibleBagWarning, UnionProblem
 
 
 class ArrowTable(Protocol):
@@ -153,8 +153,8 @@ def check_labels(
         # Not every model can be told of known labels.
         if data.known is None:
             return {}
-        rows = [np.arange(*bags.offsets[bag : bag + 2]) for bag in train]
-        return {"instance_labels": np.asarray(data.known)[np.concatenate(rows)]}
+        rows = runs(bags.offsets[train], bags.sizes[train])
+        return {"instance_labels": np.asarray(data.known)[rows]}
 
     # Half a fit would judge as if it were a whole one.
     with interruptions_raised():
@@ -200,20 +200,16 @@ def absence_probability(
     >>> absence_probability(np.log(proba), [0, 2], np.array([[1, 1]]), rates, rates).round(2)
     array([[0. , 0.2]])
     """
-    offsets = np.asarray(offsets)
     rates = {"missed_rate": missed_rate, "false_rate": false_rate, "on_intractable": "relax"}
-    whole = infer(log_prior, offsets, y, groups=groups, **rates).log_likelihood
+    problem = UnionProblem(offsets, y, groups=groups)
+    whole = problem.infer(log_prior, **rates).log_likelihood
     log_ratio = np.full(y.shape, np.nan)
     pairs = np.argwhere(y != -1)
-    for b, c in _runs(pairs, np.diff(offsets), most_rows=PRIORS_AT_ONCE // max(y.shape[1], 1)):
-        sizes = np.diff(offsets)[b]
-        starts = offsets_of(sizes)
-        rows = np.arange(starts[-1]) + np.repeat(offsets[b] - starts[:-1], sizes)
-        without = log_prior[rows]
-        without[np.arange(len(rows)), np.repeat(c, sizes)] = -np.inf
-        own = None if groups is None else groups[b]
-        found = infer(without, starts, y[b], groups=own, **rates).log_likelihood
-        log_ratio[b, c] = found - whole[b]
+    sizes = np.diff(problem.offsets)
+    for b, c in _runs(pairs, sizes, most_rows=PRIORS_AT_ONCE // max(y.shape[1], 1)):
+        without = log_prior[runs(problem.offsets[b], sizes[b])]
+        without[np.arange(len(without)), np.repeat(c, sizes[b])] = -np.inf
+        log_ratio[b, c] = problem.take(b).infer(without, **rates).log_likelihood - whole[b]
     # A ratio of two rounded numbers, or of bags of which not the same labels were relaxed.
     return np.exp(np.minimum(log_ratio, 0.0))
 

@@ -238,6 +238,8 @@ def compare(
     made = [folder / name for name in ("compare.md", "compare.csv", "about.json")]
     second = [] if table.roles.label_table is None else [table.roles.label_table]
     check_outputs([], [path, *second], in_folders=made)
+    # Before the hours of work that would be lost if it cannot be made.
+    make_folder(folder)
     settings = {name: METHODS[name].settings_at(quick) for name in methods}
     measure = partial(measured, table.bags, labels, settings, n_folds, seed)
     found = cross_validated(measure, settings, n_folds, n_jobs, progress)
@@ -263,7 +265,6 @@ def compare(
         "data": str(path), "level": "quick" if quick else "standard", "seed": seed,
         "tables": ["compare"], **versions(), "machine": describe_machine(),
     }  # fmt: skip
-    make_folder(folder)
     write_text(folder / "compare.md", result.to_markdown())
     write_text(folder / "compare.csv", result.to_csv())
     write_text(folder / "about.json", json.dumps(about, indent=2) + "\n")

@@ -334,24 +334,19 @@ def test_names_do_not_reach_the_terminal_raw(words, run, tmp_path, place):
 
 
 @posix_only
-def test_a_device_that_is_full_is_named(model, words, tmp_path):
-    program = (sys.executable, "-m", "unbag.cli")
-    with open("/dev/full", "wb") as full:
-        evaluate = (*program, "evaluate", model, words)
-        done = subprocess.run(evaluate, stdout=full, stderr=subprocess.PIPE, check=False)
-    assert done.returncode == 1
-    assert done.stderr.decode() == "unbag: error: standard output: No space left on device.\n"
+def test_a_device_that_is_full_is_named(model, words, run, tmp_path):
     (tmp_path / "full.csv").symlink_to("/dev/full")
-    annotate = (*program, "annotate", model, words, "-o", tmp_path / "full.csv")
-    done = subprocess.run(annotate, capture_output=True, check=False)
-    assert done.returncode == 1
-    assert b"full.csv cannot be written: No space left on device." in done.stderr
+    code, _, errors = run("annotate", model, words, "-o", tmp_path / "full.csv")
+    assert code == 1
+    assert "full.csv cannot be written: No space left on device." in errors
 
 
 @posix_only
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
 def test_standard_streams_may_be_closed(model, words, closed):
-    line = f'"{sys.executable}" -m unbag.cli evaluate "$1" "$2" {closed}'
-    shell = ("sh", "-c", line, "sh", model, words)
-    done = subprocess.run(shell, capture_output=True, check=False)
+    """Where both are, the files that are opened next have their numbers."""
+    command = "evaluate" if closed == ">&- 2>&-" else "data formats"
+    given = (model, words) if command == "evaluate" else ()
+    line = f'"{sys.executable}" -m unbag.cli {command} "$@" {closed}'
+    done = subprocess.run(("sh", "-c", line, "sh", *given), capture_output=True, check=False)
     assert done.returncode == 0, done.stderr

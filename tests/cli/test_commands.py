@@ -2,10 +2,6 @@
 
 import csv
 import json
-import os
-import subprocess
-import sys
-import time
 import unicodedata
 
 import numpy as np
@@ -320,19 +316,6 @@ def test_corrections_of_a_parquet_table_may_be_csv(words, model, run, tmp_path):
     assert json.loads(out)["known_instance_labels"] == table.num_rows
 
 
-def test_columns_of_the_users_own_are_kept(words, run, tmp_path):
-    """A feature named entropy is a feature, and stays what it was."""
-    own = tmp_path / "own.csv"
-    own.write_text(words.read_text().replace("x-box", "entropy"))
-    path, out = tmp_path / "own.unbag", tmp_path / "out.csv"
-    code, text, _ = run("fit", own, *ROLES, "-o", path, "--max-iter", "5", "--json")
-    assert code == 0
-    assert json.loads(text)["features"] == 16
-    assert run("annotate", path, own, "-o", out, "--features")[0] == 0
-    assert [row["entropy"] for row in rows_of(out)] == [row["entropy"] for row in rows_of(own)]
-    assert "unbag_entropy" in rows_of(out)[0]
-
-
 def test_a_table_may_separate_labels_otherwise_than_the_model(words, model, run, tmp_path):
     outs = [tmp_path / name for name in ("out.csv", "semicolons.csv")]
     assert run("annotate", model, words, "-o", outs[0])[0] == 0
@@ -390,14 +373,6 @@ def test_levels_of_tables_on_disk_are_those_in_memory(options, run, tmp_path):
     np.testing.assert_allclose(found[0]["probability"], found[1]["probability"], rtol=1e-9)
 
 
-def test_annotate_output_can_be_annotated_again(words, model, run, tmp_path):
-    out, again = tmp_path / "out.csv", tmp_path / "again.csv"
-    run("annotate", model, words, "-o", out, "--features")
-    filled_in(out, out)
-    assert run("annotate", model, out, "-o", again, "--features")[0] == 0
-    assert rows_of(again) == rows_of(out)
-
-
 def test_models_without_probabilities_and_of_numbers(words, run, tmp_path):
     table = read(words, Roles(bag="word", labels="tags", carry=("letter", "note")))
     bags = unbag.Bags(table.bags.X, table.bags.offsets, feature_names=table.bags.feature_names)
@@ -438,12 +413,6 @@ def test_arff_knows_its_roles(words, run, tmp_path):
     assert len(rows_of(out)) == len(rows_of(words))
 
 
-def test_a_data_set_becomes_a_table(run, tmp_path):
-    target = tmp_path / "frost.csv"
-    assert run("data", "convert", "letter-frost", target)[0] == 0
-    assert len(rows_of(target)) == 565
-
-
 def test_compare_on_a_table_of_ones_own(words, run, tmp_path):
     code, out, errors = run(
         "compare", words, *ROLES[:4], "--instance-labels", "letter", "--carry", "note", "--quick",
@@ -460,31 +429,6 @@ def test_help_and_version(run):
         assert code == 0
         assert "Usage" in out
     assert run("--version")[1].startswith("unbag ")
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals")
-@pytest.mark.parametrize("command", ["fit", "annotate"])
-def test_an_interruption_leaves_the_old_file_or_the_new_one(command, words, model, tmp_path):
-    import signal
-
-    out = tmp_path / ("old.unbag" if command == "fit" else "old.csv")
-    out.write_text("the old file")
-    arguments = {
-        "fit": ["fit", words, *ROLES, "-o", out],
-        "annotate": ["annotate", model, words, "-o", out],
-    }[command]
-    for delay in (0.3, 1.5, 2.5):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "unbag.cli", *map(str, arguments)], stderr=subprocess.PIPE,
-            text=True,
-        )  # fmt: skip
-        time.sleep(delay)
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=120)
-        content = out.read_bytes()
-        whole = content == b"the old file" or len(content) > 5000
-        assert whole
-        assert not list(tmp_path.glob(".*part*"))
 
 
 @pytest.mark.parametrize("background", ["auto", "no"])

@@ -38,7 +38,7 @@ def test_coefficients_are_those_of_a_fit_in_memory(dtype, shape, coloured, write
     np.testing.assert_array_equal(found.history_, model.history_)
 
 
-@pytest.mark.parametrize("options", [*OPTIONS, {"n_jobs": 1}])
+@pytest.mark.parametrize("options", [*OPTIONS, {"n_jobs": 2}])
 @pytest.mark.usefixtures("small_blocks")
 def test_parameters_do_what_they_do_in_memory(options, coloured, write):
     data = coloured(n_bags=150)

@@ -230,21 +230,6 @@ def test_what_got_into_the_page_all_the_same_is_not_run_or_loaded(letters, tmp_p
 
 
 @pytest.mark.browser
-def test_a_table_that_scrolls_says_so(letters, tmp_path):
-    bags, labels, model = letters
-    script = """
-    const hint = document.querySelector('.hint');
-    const width = (each) => {
-      document.body.style.width = each; window.dispatchEvent(new Event('resize'));
-      return !hint.hidden;
-    };
-    result.narrow = width('320px'); result.wide = width('1000px');
-    """
-    result = in_browser(render(model, bags, labels), script, tmp_path)
-    assert result == {"errors": [], "narrow": True, "wide": False}
-
-
-@pytest.mark.browser
 @pytest.mark.parametrize("width", [500, 1000])
 def test_shares_stand_on_one_line_and_pictures_beside_their_bars(letters, tmp_path, width):
     bags, labels, model = letters
@@ -271,8 +256,7 @@ def test_results_come_before_what_they_were_made_from(letters):
     bags, labels, model = letters
     page = render(model, bags, labels)
     sections = re.findall('<section id="([a-z]+)">', page)
-    assert sections.index("classes") < sections.index("together") < sections.index("settings")
-    assert sections.index("bags") < sections.index("together")
+    assert sections.index("classes") < sections.index("bags") < sections.index("settings")
     assert re.findall('<a href="#([a-z]+)">', page) == sections
 
 

@@ -96,9 +96,10 @@ def serve():
     running = []
 
     def serve(session, **options):
+        from unbag.review.refitting import Refitting
         from unbag.review.server import ReviewServer
 
-        server = ReviewServer(session, **options)
+        server = ReviewServer(session, options.pop("refitting", Refitting(session, 0)), **options)
         uvicorn = server.uvicorn()
         uvicorn.install_signal_handlers = lambda: None
         thread = threading.Thread(target=uvicorn.run, kwargs={"sockets": [server.socket]})

@@ -263,7 +263,10 @@ def answer_at_random(session, rng, step):
 
 
 @pytest.mark.filterwarnings("ignore:.* in fewer than three bags", "ignore:.* without any other")
-@pytest.mark.parametrize("seed", range(SEED, SEED + 12))
+@pytest.mark.parametrize(
+    "seed",
+    [pytest.param(SEED + n, marks=[pytest.mark.slow] if n >= 4 else []) for n in range(12)],
+)
 def test_a_fit_sets_aside_what_the_page_sets_aside(begin, colours, tmp_path, seed):
     """A log is damaged and its table edited at random; page and fit learn from the same labels."""
     rng = np.random.default_rng(seed)

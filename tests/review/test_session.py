@@ -90,6 +90,21 @@ def test_an_instance_of_no_class_of_the_model_leaves_the_tags_to_the_others(
     assert tags.get("violet", "absent") == ("present" if kind == "class" else "absent")
 
 
+def test_questions_see_the_context_of_whole_bags(begin, colours, monkeypatch):
+    model = BagPipeline([("context", BagContext(0.3)), ("model", ORLogisticRegression())])
+    session = begin(model=model.fit(colours.bags, colours.labels))
+    b, place = doubtful(session)
+    session.answer({"kind": "class", "bag": b, "instance": place, "label": "violet"})
+    asked = []
+    monkeypatch.setattr(
+        "unbag.review.session.chosen_questions", lambda *args, **_: asked.extend(args[:1]) or []
+    )
+    session.choose_questions()
+    rest = np.delete(np.arange(colours.bags.n_instances), colours.bags.offsets[b] + place)
+    expected = session.posteriors(0, len(colours.bags))[rest][:, :3]
+    np.testing.assert_allclose(asked[0].posterior, expected, atol=1e-12)
+
+
 def test_undo_takes_everything_back(begin):
     session = begin()
     answers = [

@@ -174,6 +174,7 @@ def test_npz_says_what_is_too_long(tmp_path, monkeypatch):
         unbag.tables.write_bags(tmp_path / "t.npz", bags, LabelSets([[1], [1]], ["owl"]))
 
 
+@pytest.mark.slow  # Twenty seconds.
 def test_many_columns_take_time_in_proportion(tmp_path):
     # Looking each column up in a list of all of them takes a minute here, and hours for a million.
     names = [f"x{place}" for place in range(60_000)]

@@ -156,7 +156,7 @@ def serve(
     )
     refitting = Refitting(session, refit_every, path=data.path, roles=data.roles)
     server = ReviewServer(
-        session, media, refitting, port=port, title=data.path.name, notes=notes,
+        session, refitting, media, port=port, title=data.path.name, notes=notes,
     )  # fmt: skip
     messages.result({"address": server.address, "log": str(session.log.path)})
     if session.done:

@@ -12,8 +12,6 @@ RIGHT, TOP, BOTTOM = 16, 12, 40
 #: Room for the name of the vertical axis, and for each character of its ticks.
 NAME_WIDTH, CHARACTER_WIDTH, TICK_GAP = 22, 6.6, 6
 MOST_TICKS = 6
-#: Larger values are written with an exponent.
-LARGEST_IN_FULL = 1e12
 
 
 def number(value: float) -> str:
@@ -28,48 +26,23 @@ def number(value: float) -> str:
 
 
 class Axis(NamedTuple):
-    """An axis: its ends, and its ticks at round numbers.
-
-    The tick labels have as many digits as necessary to distinguish them.
-    """
+    """An axis from 0 to its end, with ticks at round numbers."""
 
     name: str
-    low: float
     high: float
     ticks: list[float]
     texts: list[str]
 
-    def share(self, value: float) -> float:
-        """Return the position of a value between the ends: 0 at the low end, 1 at the high end."""
-        return (value - self.low) / (self.high - self.low)
 
-
-def axis(
-    name: str, low: float, high: float, *, whole: bool = False, ends_at_ticks: bool = False
-) -> Axis:
-    """Choose ticks at round numbers for values from low to high.
-
-    With `whole`, ticks are integers. With `ends_at_ticks`, the axis is extended to the next ticks.
-    """
-    # No ticks between values that only differ by rounding.
-    least = 1e-9 * max(abs(low), abs(high)) or 1e-9
-    if high - low < least:
-        margin = 0.1 * max(abs(low), abs(high)) or 1.0
-        low, high = low - margin, high + margin
-    step = round_step((high - low) / (MOST_TICKS - 1))
+def axis(name: str, high: float, *, whole: bool = False) -> Axis:
+    """Choose ticks for values from 0 to high; for `whole` numbers, the axis ends at a tick."""
+    step = round_step(high / (MOST_TICKS - 1))
     if whole:
         step = max(step, 1.0)
-    first, last = low / step, high / step
-    first = math.floor(first + 1e-6) if ends_at_ticks else math.ceil(first - 1e-6)
-    last = math.ceil(last - 1e-6) if ends_at_ticks else math.floor(last + 1e-6)
-    ticks = [count * step for count in range(first, last + 1)]
-    if ends_at_ticks:
-        low, high = ticks[0], ticks[-1]
+        high = math.ceil(high / step - 1e-6) * step
+    ticks = [count * step for count in range(math.floor(high / step + 1e-6) + 1)]
     digits = max(0, -math.floor(math.log10(step) + 1e-6))
-    texts = [
-        f"{tick:,.{digits}f}" if abs(tick) < LARGEST_IN_FULL else f"{tick:.6g}" for tick in ticks
-    ]
-    return Axis(name, low, high, ticks, texts)
+    return Axis(name, high, ticks, [f"{tick:,.{digits}f}" for tick in ticks])
 
 
 def round_step(least: float) -> float:
@@ -91,11 +64,11 @@ class Axes:
 
     def x(self, value: float) -> float:
         """Return the place of a value from left to right."""
-        return self.left + (WIDTH - self.left - RIGHT) * self.across.share(value)
+        return self.left + (WIDTH - self.left - RIGHT) * (value / self.across.high)
 
     def y(self, value: float) -> float:
         """Return the place of a value from top to bottom."""
-        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * self.up.share(value)
+        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value / self.up.high)
 
     def svg(self) -> str:
         """Write the chart."""
@@ -125,23 +98,11 @@ class Axes:
         return "".join([*parts, *self.shapes, "</svg>"])
 
 
-def line_chart(values: Sequence[float], *, x_label: str, y_label: str, title: str) -> str:
-    """Draw values as a line against their position, beginning with 1."""
-    across = axis(x_label, 1, max(len(values), 2), whole=True)
-    axes = Axes(across, axis(y_label, min(values), max(values), ends_at_ticks=True), title)
-    points = " ".join(
-        f"{axes.x(place):.1f},{axes.y(value):.1f}" for place, value in enumerate(values, start=1)
-    )
-    axes.shapes.append(f'<polyline class="line" points="{points}"/>')
-    return axes.svg()
-
-
 def histogram(
     counts: Sequence[int], edges: Sequence[float], *, x_label: str, y_label: str, title: str
 ) -> str:
-    """Draw a histogram."""
-    up = axis(y_label, 0, max(*counts, 1), whole=True, ends_at_ticks=True)
-    axes = Axes(axis(x_label, edges[0], edges[-1]), up, title)
+    """Draw a histogram of values from 0 on."""
+    axes = Axes(axis(x_label, edges[-1]), axis(y_label, max(*counts, 1), whole=True), title)
     for count, left, right in zip(counts, edges[:-1], edges[1:], strict=True):
         x, width = axes.x(left) + 1, axes.x(right) - axes.x(left) - 2
         y = axes.y(count)
@@ -160,7 +121,7 @@ def calibration_chart(
 
     Bins without instances are left out.
     """
-    axes = Axes(axis("probability", 0, 1), axis("share that is right", 0, 1), title)
+    axes = Axes(axis("probability", 1), axis("share that is right", 1), title)
     axes.shapes.append(
         f'<path class="ideal" d="M{axes.x(0):.1f} {axes.y(0):.1f}'
         f'L{axes.x(1):.1f} {axes.y(1):.1f}"/>'

@@ -32,7 +32,7 @@ from unbag.tables.annotated import Status, free_name
 from unbag.tagging import BACKGROUND_NAME
 
 from .bag_view import timeline, views_of
-from .charts import calibration_chart, histogram, line_chart, number
+from .charts import calibration_chart, histogram, number
 from .clips import Place
 from .media import MISSING, OUTSIDE, Media
 from .outlines import Outline
@@ -50,7 +50,7 @@ MOST_SUSPICIOUS = 60
 MOST_MEASURED = 4_000_000
 #: Number of bags that are counted at a time.
 COUNTED_BAGS = 4096
-#: Number of classes in the table of co-occurrence.
+#: Number of classes of which examples are shown.
 MOST_CLASSES = 30
 #: Number of labels of an instance that get a bar, and their lowest probability.
 MOST_BARS, LEAST_BAR = 4, 0.005
@@ -108,8 +108,6 @@ def content(
         "examples": examples,
         "suspicious": None if suspicious is None else suspicious_labels(suspicious),
         "media": shown_media.sources,
-        "co_occurrence": None if labels is None else co_occurrence(labels),
-        "fit_curve": fit_curve(model),
         "impossible": [str(bags.ids[b]) for b in np.flatnonzero(answers.impossible)],
         "relaxed": relaxed_bags(model),
         "settings": settings or {},
@@ -170,36 +168,6 @@ def count_bags(labels: LabelSets, state: int) -> NDArray[np.int64]:
     for first in range(0, len(labels), COUNTED_BAGS):
         counts += (labels.indicator[first : first + COUNTED_BAGS] == state).sum(axis=0)
     return counts
-
-
-def co_occurrence(labels: LabelSets) -> dict[str, Any]:
-    """Count for each pair of classes the bags that have both; the most frequent classes only."""
-    frequent = np.argsort(-count_bags(labels, 1), kind="stable")[:MOST_CLASSES]
-    present = (labels.indicator[:, frequent] == 1).astype(np.int64)
-    together = present.T @ present
-    pairs = together - np.diag(np.diag(together))
-    largest = max(int(pairs.max(initial=0)), 1)
-    return {
-        "names": [str(name) for name in labels.classes[frequent]],
-        "rows": [
-            [
-                (int(count), float(count) / largest if i != j else None)
-                for j, count in enumerate(row)
-            ]
-            for i, row in enumerate(together)
-        ],
-        "left_out": max(0, len(labels.classes) - MOST_CLASSES),
-    }
-
-
-def fit_curve(model: Any) -> str | None:
-    """Draw the log-likelihood over iterations, if the model has its history."""
-    history = getattr(model.model, "history_", None)
-    values = [float(value) for value in ([] if history is None else history) if np.isfinite(value)]
-    if not values:
-        return None
-    title = f"Log-likelihood over {len(values)} iterations, ending at {number(values[-1])}"
-    return line_chart(values, x_label="iteration", y_label="log-likelihood", title=title)
 
 
 def class_rows(

@@ -33,15 +33,6 @@
     });
   }
 
-  // A table that is wider than the window says so.
-  const hint = () => {
-    for (const table of document.querySelectorAll(".scroll")) {
-      table.previousElementSibling.hidden = table.scrollWidth <= table.clientWidth + 1;
-    }
-  };
-  window.addEventListener("resize", hint);
-  hint();
-
   // Tables sort by the column whose heading is pressed; pressed again, the other way round.
   const valueOf = (row, column, numeric) => {
     const text = row.cells[column].textContent.trim();

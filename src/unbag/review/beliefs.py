@@ -25,6 +25,7 @@ from unbag.annotations import hold_none
 from unbag.bags import Bags, offsets_of
 from unbag.estimators.answers import UnionClassifier, warn_of_relaxed
 from unbag.estimators.contract import read_labels
+from unbag.groups import runs
 from unbag.labels import LabelSetsLike
 from unbag.union import Inference, UnionProblem
 from unbag.validation import check_known_background, known_columns
@@ -134,11 +135,6 @@ class Beliefs:
         bound[order] = smaller + risen * n_others
         return bound
 
-    def likely_answers(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return the answers that are not negligible: positions in `rows`, and columns."""
-        places, columns = np.nonzero(self.posterior[rows] > NEGLIGIBLE)
-        return places, columns
-
     def after_answers(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> "Beliefs":
         """Infer copies of bags, each with one more answer: that a row has the class of a column."""
         bags = self.bag[rows]
@@ -163,7 +159,7 @@ class Beliefs:
         """Return the expected gain of each answer by itself, and how many labels it changes."""
         # An answer settles its own instance.
         gain, n_changed = self.entropy[rows].copy(), self.p_wrong[rows].copy()
-        places, columns = self.likely_answers(rows)
+        places, columns = np.nonzero(self.posterior[rows] > NEGLIGIBLE)
         for part in self._batches(self.bag[rows[places]]):
             asked, place = rows[places[part]], places[part]
             after = self.after_answers(asked, columns[part])
@@ -250,8 +246,7 @@ class Beliefs:
     def _copies(self, bags: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the rows of copies of bags, and the offsets of the copies."""
         sizes = np.diff(self.offsets)[bags]
-        starts = offsets_of(sizes)
-        return np.arange(starts[-1]) + np.repeat(self.offsets[bags] - starts[:-1], sizes), starts
+        return runs(self.offsets[bags], sizes), offsets_of(sizes)
 
     def _problem(self, bags: NDArray[np.intp], y: NDArray[np.int8]) -> UnionProblem:
         """Return the problem of copies of bags that have other label sets."""

@@ -242,7 +242,7 @@
       if (each.given) verdict.push(element("span", { class: "faint" }, TEXT.given));
     }
     if (old !== undefined) {
-      verdict.push(element("span", { class: "was" }, TEXT.was(old.from, percent(old.probability[0]))));
+      verdict.push(element("span", { class: "was" }, TEXT.was(old.from, percent(old.probability))));
     }
     card.querySelector(".verdict").replaceChildren(...verdict);
     card.classList.toggle("pinned", each.pin !== null);
@@ -649,7 +649,6 @@
     if (found.instances.length === 0) $("gallery").append(element("li", { class: "faint" }, TEXT.none));
     showGalleryFacts(found);
     selectInGallery(0);
-    location.hash = `gallery/${encodeURIComponent(name)}`;
   };
   const showGalleryFacts = (found) => {
     $("precision").textContent = TEXT.precision(found.precision, found.count);
@@ -750,20 +749,18 @@
     const parts = [TEXT.progress(status)];
     if (status.wrong) {
       const { share, low, high } = status.wrong;
-      parts.push(TEXT.wrong_share(percent(share)) + (low === null ? "" : TEXT.interval(percent(low), percent(high))));
+      parts.push(TEXT.wrongShare(percent(share), percent(low), percent(high)));
     }
-    if (status.gain !== null && status.gain !== undefined && status.coming) {
+    if (status.coming) {
       parts.push(TEXT.gain(status.coming, status.gain.toFixed(1), status.change));
     }
     parts.push(...status.notes);
     const fit = status.refit;
-    if (fit) {
-      parts.push(fit.error ?? (fit.running ? TEXT.fitProgress(percent(fit.done)) : TEXT.newAnswers(fit.new, fit.every)));
-      $("refit").disabled = fit.running || fit.new === 0;
-      $("refit").textContent = fit.running ? TEXT.fitting : TEXT.refit;
-      $("fitting").classList.toggle("on", fit.running);
-      $("fitting").firstElementChild.style.width = fit.running ? `${100 * fit.done}%` : "0";
-    }
+    parts.push(fit.error ?? (fit.running ? TEXT.fitProgress(percent(fit.done)) : TEXT.newAnswers(fit.new, fit.every)));
+    $("refit").disabled = fit.running || fit.new === 0;
+    $("refit").textContent = fit.running ? TEXT.fitting : TEXT.refit;
+    $("fitting").classList.toggle("on", fit.running);
+    $("fitting").firstElementChild.style.width = fit.running ? `${100 * fit.done}%` : "0";
     $("progress").textContent = parts.join(" · ");
   };
   const refreshStatus = async () => {
@@ -774,15 +771,11 @@
     document.title = `${found.title} · unbag review`;
     showStatus();
     if (old === null) return;
-    if (found.model !== old.model) {
-      say(TEXT.learnt);
-      if (view === "bags") await refreshBag();
-      else await refreshGallery();
-    } else if (found.answers !== old.answers && !isBusy) {
-      // Somebody has answered elsewhere.
-      if (view === "bags") await refreshBag();
-      else await refreshGallery();
-    }
+    if (found.model !== old.model) say(TEXT.learnt);
+    // Or somebody has answered elsewhere.
+    else if (found.answers === old.answers || isBusy) return;
+    if (view === "bags") await refreshBag();
+    else await refreshGallery();
   };
   let timer = null;
   const watch = async () => {
@@ -794,7 +787,7 @@
       // That an answer was not saved stays there.
       if ($("banner").hidden) complain(error);
     }
-    const isMoving = !status?.surveyed || status?.refit?.running;
+    const isMoving = !status?.surveyed || status?.refit.running;
     timer = setTimeout(watch, isMoving ? 1000 : 8000);
   };
   const refit = async () => {

@@ -7,9 +7,8 @@ all of them. A tenth are drawn at random, to estimate the remaining errors (`est
 some are about rare classes and suspicious tags, which seldom have the highest gain.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -45,8 +44,6 @@ REPETITION = 0.5
 NEAR_COPY = 0.95
 #: Number of candidates for each question, and the least and the largest number in all.
 CANDIDATES, FEWEST_CANDIDATES, MOST_CANDIDATES = 20, 200, 20_000
-#: Combinations of answers to earlier questions that are kept when more are planned in a bag.
-MOST_WORLDS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +67,7 @@ class Questions:
         The probability that the label of the instance is wrong in the annotated table, for
         `estimate_errors`; NaN for questions about tags.
     strategies : ndarray of str of shape (n_questions,)
-        Why each is asked: "gain", "entropy", "margin", "random", "rare class", "tag", or "stay",
-        another question in the same bag.
+        Why each is asked: "gain", "entropy", "margin", "random", "rare class" or "tag".
     """
 
     instances: NDArray[np.intp]
@@ -111,7 +107,6 @@ def next_questions(
     *,
     asked: ArrayLike | None = None,
     tags: Literal[True] | ArrowTable | None = None,
-    seconds: tuple[float, float] | None = None,
 ) -> Questions:
     """Choose the instances whose labels people should check next.
 
@@ -140,17 +135,14 @@ def next_questions(
     tags : True or the table of `check_labels`, optional
         Which tags "default" and "tag" may ask about: True for those that are unknown in `y`, a
         table for those that look wrong as well.
-    seconds : pair of float, optional
-        Seconds that it takes to go to another bag, and to answer. Then "default" and "gain" stay
-        in a bag as long as it offers more gain per second than the next one.
 
     Returns
     -------
     Questions
-        One per bag, unless there are fewer bags than questions, or `seconds` makes it worth
-        staying. "random" may draw several from one bag. Random questions and those about rare
-        classes are spread over the round; the others are in the order in which they were chosen,
-        best first, or in the order of their gains if some of them are about tags.
+        One per bag, unless there are fewer bags than questions. "random" may draw several from
+        one bag. Random questions and those about rare classes are spread over the round; the others
+        are in the order in which they were chosen, best first, or in the order of their gains if
+        some of them are about tags.
 
     Raises
     ------
@@ -192,8 +184,6 @@ def next_questions(
         raise ValueError(f"strategy must be one of {get_args(Strategy)}; got {strategy!r}.")
     if n_questions < 0:
         raise ValueError(f"n_questions must not be negative; got {n_questions}.")
-    if seconds is not None and not (seconds[0] >= 0 and seconds[1] > 0):
-        raise ValueError(f"seconds must be a pair of positive numbers; got {seconds!r}.")
     bags = as_bags(bags)
     innermost, seen = innermost_model(model, bags)
     seen = as_bags(seen)
@@ -203,8 +193,6 @@ def next_questions(
         beliefs, seen, innermost.classes_, strategy, n_questions, generator(random_state),
         asked=asked, about_tags=tags is not None or strategy == "tag", suspicious=suspicious,
     )  # fmt: skip
-    if seconds is not None and strategy in ("default", "gain"):
-        found = stay_in_bags(beliefs, found, n_questions, seconds)
     names = np.array([*innermost.classes_.tolist(), None], dtype=object)
     rows = np.array([each.instance for each in found], dtype=np.intp)
     return Questions(
@@ -492,53 +480,6 @@ def best_gains(beliefs: Beliefs, is_free: NDArray[np.bool_], n_bags: int) -> NDA
         np.maximum.at(best, beliefs.bag[tried], gain[tried])
         size *= 2
     return gain
-
-
-def stay_in_bags(
-    beliefs: Beliefs, found: list[Question], n_questions: int, seconds: tuple[float, float]
-) -> list[Question]:
-    """Insert more questions about a bag while they gain more per second than the next bag."""
-    going, answering = seconds
-    planned: list[Question] = []
-    for place, question in enumerate(found):
-        if len(planned) >= n_questions:
-            break
-        planned.append(question)
-        later = max((each.gain for each in found[place + 1 :]), default=0.0)
-        if question.instance >= 0:
-            planned += takewhile(
-                lambda more, least=later / (going + answering): more.gain / answering > least,
-                follow_ups(beliefs, question.instance),
-            )
-    return planned[:n_questions]
-
-
-def follow_ups(beliefs: Beliefs, row: int) -> Iterator[Question]:
-    """Yield further questions in the bag of an instance, before its own answer is known.
-
-    Each gain is a mean over the `MOST_WORLDS` most likely answers to the questions before; each of
-    these worlds is a copy of the bag.
-    """
-    bag = int(beliefs.bag[row])
-    first, size = int(beliefs.offsets[bag]), int(np.diff(beliefs.offsets)[bag])
-    worlds, chance, asked = beliefs, np.ones(1), np.array([row])
-    while True:
-        place, columns = worlds.likely_answers(asked)
-        weight = chance[place] * worlds.posterior[asked[place], columns]
-        kept = np.argsort(-weight, kind="stable")[:MOST_WORLDS]
-        place, columns, weight = place[kept], columns[kept], weight[kept]
-        worlds = worlds.after_answers(asked[place], columns)
-        chance = weight / weight.sum()
-        open_rows = np.flatnonzero(worlds.is_open[:size])
-        if not len(open_rows):
-            return
-        copies = np.arange(len(chance))[:, None] * size
-        effects = worlds.expected_effects((copies + open_rows).ravel())
-        gains, changes = (chance @ each.reshape(len(chance), -1) for each in effects)
-        best = int(gains.argmax())
-        row = int(open_rows[best])
-        yield Question(first + row, bag, float(gains[best]), float(changes[best]), "stay")
-        asked = (copies + row).ravel()
 
 
 def _rough_doubt(beliefs: Beliefs) -> NDArray[np.float64]:

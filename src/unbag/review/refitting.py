@@ -15,9 +15,6 @@ from unbag.tagging import BACKGROUND_NAME
 
 from .session import Session, Stopped
 
-#: Answers after which the model is fitted again.
-EVERY = 20
-
 logger: logging.Logger = logging.getLogger(__name__)
 
 
@@ -27,7 +24,7 @@ class Refitting:
     def __init__(
         self,
         session: Session,
-        every: int = EVERY,
+        every: int,
         *,
         path: Path = Path("table"),
         roles: Roles | None = None,

@@ -213,8 +213,8 @@ class ReviewServer:
     def __init__(
         self,
         session: Session,
+        refitting: Refitting,
         media: Media | None = None,
-        refitting: Refitting | None = None,
         *,
         port: int = 0,
         title: str = "",
@@ -316,9 +316,8 @@ class ReviewServer:
         return Json({**self._state(), "title": self.title})
 
     def _state(self) -> dict[str, Any]:
-        refit = None if self.refitting is None else self.refitting.status()
         notes = [*self.notes, *self.session.notes()]
-        return {**self.session.status(), "refit": refit, "notes": notes}
+        return {**self.session.status(), "refit": self.refitting.status(), "notes": notes}
 
     def _bags(self, request: Request) -> Response:
         part = request.query_params.get("name", "").casefold()
@@ -382,13 +381,10 @@ class ReviewServer:
         answer = self.session.answer(given)
         if answer["bag"] is not None:
             self._with_places(answer["bag"])
-        if self.refitting is not None:
-            self.refitting.start_if_due()
+        self.refitting.start_if_due()
         return Json({**answer, "status": self._state()})
 
     def _refit(self, _: Request) -> Response:
-        if self.refitting is None:
-            raise Refused(409, "this review goes on with one model")
         if not self.refitting.start():
             raise Refused(
                 409, "a fit is running already, or nothing has been answered since the last one"

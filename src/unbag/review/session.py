@@ -12,6 +12,7 @@ import logging
 import threading
 import warnings
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ from unbag.labels import LabelSets
 from unbag.model_selection import innermost_model
 from unbag.report.bag_view import tag_views
 from unbag.tables.annotated import Status
-from unbag.tables.answers import Answer, check_same_bags, set_aside
+from unbag.tables.answers import Answer, set_aside
 from unbag.tagging import BACKGROUND_NAME
 
 from .beliefs import Beliefs, entropy_in_bits
@@ -114,14 +115,13 @@ class Session(ReviewState):
         self._is_choosing = False
         #: Why questions could not be chosen, which is said once.
         self.choosing_error: str | None = None
-        self._posteriors: dict[int, tuple[object, NDArray[np.float64]]] = {}
+        self._posterior = lru_cache(KEPT_BAGS)(lambda b, *_: self.posteriors(b, b + 1))
         self.overview: Overview = Overview(bags.n_instances)
         self.is_surveyed: bool = False
         #: What to ask next, best first.
         self.questions: list[Question] = []
         self._is_stopped = threading.Event()
         self._set_model(model)
-        check_same_bags(log.read, bags)
         self.check_same_instances(log.read)
         for answer in log.read.answers:
             self.apply(answer)
@@ -174,14 +174,7 @@ class Session(ReviewState):
 
     def posterior(self, b: int) -> NDArray[np.float64]:
         """Return the posterior of one bag, computed when it is first asked for."""
-        state = self.revision(b), len(self.names)
-        kept, found = self._posteriors.pop(b, (None, np.empty((0, 0))))
-        if kept != state:
-            found = self.posteriors(b, b + 1)
-        self._posteriors[b] = state, found
-        if len(self._posteriors) > KEPT_BAGS:
-            del self._posteriors[next(iter(self._posteriors))]
-        return found
+        return self._posterior(b, self.revision(b), len(self.names))
 
     def priors(self, b: int) -> NDArray[np.float64]:
         """Return what the model says of the instances of a bag without its tags."""
@@ -205,8 +198,6 @@ class Session(ReviewState):
                 progress(rows.stop, self.bags.n_instances)
         with self.lock:
             self.is_surveyed = True
-            if choose and not self.questions:
-                self._ask_by_entropy()
         if choose:
             self.choose_questions()
 
@@ -252,7 +243,8 @@ class Session(ReviewState):
             asked = [i for i in self.since_fit if counts[i]]
             noted = [self.checked[i] for i in sorted(self.asked) if counts[i]]
             suspicious = [row for where, row in self.suspicious.items() if self.is_tag_open(*where)]
-        final, bags = innermost_model(model, _without(self.bags, is_foreign))
+        final, seen = innermost_model(model, self.bags)
+        bags = _without(seen, is_foreign)
         beliefs = Beliefs.of(final, bags, labels, known[~is_foreign])
         # Open bags have only unknown tags: ask about their instances instead.
         has_doubtful_tags = bool((labels.optional.any(axis=1) & ~labels.open).any())
@@ -503,10 +495,7 @@ class Session(ReviewState):
             shown = ranked[first : first + most]
             bag = self.bag_of(shown)
             return {
-                "class": name,
-                "order": order,
                 "count": len(own),
-                "first": first,
                 "precision": self.precision(name),
                 "instances": [
                     {"row": int(i), "bag": int(b), "id": str(self.bags.ids[b]),
@@ -595,10 +584,8 @@ class Session(ReviewState):
         for place, (old, new) in enumerate(zip(before, after, strict=True)):
             best, was = int(new.argmax()), int(old.argmax())
             if best != was or abs(new[best] - old[best]) >= VISIBLE:
-                changes.append({
-                    "place": place, "from": self.text(was), "to": self.text(best),
-                    "probability": [round(float(old[was]), 4), round(float(new[best]), 4)],
-                })  # fmt: skip
+                probability = round(float(old[was]), 4)
+                changes.append({"place": place, "from": self.text(was), "probability": probability})
         return changes
 
     def _apply_of_others(self, answer: Answer) -> None:

@@ -54,12 +54,9 @@ const TEXT = {
   asked: {
     random: "chosen at random",
     entropy: "least certain",
-    margin: "two labels are close",
     gain: `tells most about its ${BAG}`,
-    default: "tells most",
     "rare class": "could be of a rare class",
     tag: "is this tag right?",
-    stay: `in the same ${BAG}`,
   },
   isThere: (label) => `Is there ${label} in this ${BAG}?`,
   yes: "Yes",
@@ -84,8 +81,7 @@ const TEXT = {
   failed: (why) => `Failed: ${why}`,
   unreachable: "the server does not answer. Is `unbag review` still running?",
   progress: (state) => `${state.labelled.toLocaleString()} of ${state.instances.toLocaleString()} ${MANY} labelled · ${state.answers.toLocaleString()} ${state.answers === 1 ? "answer" : "answers"}`,
-  wrong_share: (share) => `about ${share} of all labels wrong`,
-  interval: (low, high) => ` (${low} to ${high})`,
+  wrongShare: (share, low, high) => `about ${share} of all labels wrong (${low} to ${high})`,
   gain: (coming, gain, change) => {
     const next = coming === 1 ? "the next answer" : `the next ${coming} answers`;
     return change > 0

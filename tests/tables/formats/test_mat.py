@@ -180,7 +180,7 @@ def test_random_damage_gives_data_or_an_error(tmp_path):
     path = tmp_path / "t.mat"
     plain, packed = mat_bytes(), mat_bytes(do_compression=True)
     n_refused = 0
-    for case in range(45):
+    for case in range(15):
         content = [
             lambda: damaged(rng, plain),
             lambda: unpacked_and_damaged(rng, packed),
@@ -191,7 +191,7 @@ def test_random_damage_gives_data_or_an_error(tmp_path):
             load_variables(path, CONTENT)
         except DataError:
             n_refused += 1
-    assert n_refused > 20
+    assert n_refused > 6
 
 
 # Bags
