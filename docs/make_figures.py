@@ -22,7 +22,6 @@ from pyarrow.parquet import read_table
 from unbag import Bags, LabelSets, ORLogisticRegression, extract, fit
 from unbag.datasets import load_letter_frost
 from unbag.metrics import calibration
-from unbag.report import render
 
 README = Path(__file__).parents[1] / "README.md"
 # Synthetic media are made there.
@@ -104,16 +103,18 @@ def report():
     if chromium is None:
         print("There is no Chromium: report.png is as it was.")
         return
-    data = load_letter_frost()
-    names = data.class_names.astype(object)
-    bags = Bags(data.bags.X, data.bags.offsets, instance_labels=names[data.instance_labels])
-    labels = LabelSets(data.y, data.class_names)
-    page = render(ORLogisticRegression().fit(bags, labels), bags, labels)
     # What stands above, and the bar of links that stays in sight, would be all that is seen.
     cut = "<style>header, nav, #data, #classes, #evaluation { display: none; }</style></head>"
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "report.html")
-        path.write_text(page.replace("</head>", cut, 1))
+        words, model, path = (Path(folder, name) for name in ("w.csv", "m.unbag", "report.html"))
+        for command in (
+            ["data", "convert", "letter-frost", words],
+            ["fit", words, "-o", model],
+            ["report", model, words, "-o", path],
+        ):
+            unbag = [sys.executable, "-m", "unbag.cli", *command]
+            subprocess.run(unbag, check=True, capture_output=True)
+        path.write_text(path.read_text().replace("</head>", cut, 1))
         subprocess.run(
             [
                 chromium, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",

@@ -185,12 +185,12 @@ def test_selections_leave_background_out_and_say_how_many(files, run):
     tracks = [path.read_text().splitlines() for path in (files / "audacity").iterdir()]
     assert sum(map(len, tracks)) == 32
     _, _, words = run(*arguments)
-    assert "48 instances of background are left out" in words
+    assert "Left out of the files for other tools: 48 rows of background." in words
     frame = nights()
     is_noise = frame["truth"] == "noise"
     frame[~is_noise | (is_noise.cumsum() == 1)].to_csv(files / "nights.csv", index=False)
     _, _, words = run(*arguments)
-    assert "1 instance of background is left out" in words
+    assert "Left out of the files for other tools: 1 row of background." in words
 
 
 # Bags that are said to hold nothing.
@@ -244,7 +244,7 @@ def test_evaluate_and_report_know_background_by_its_word(files, run):
     code, _, errors = run("report", *given, "-o", files / "r.html")
     assert code == 0, errors
     page = (files / "r.html").read_text()
-    assert "instances: no tagged class" in page
+    assert "rows: no tagged class" in page
 
 
 # Tags that no instance got.
@@ -285,7 +285,7 @@ def test_frames_are_labelled_jointly(kind, model):
     assert sorted(found.to_pylist() if kind == "pyarrow" else found.to_list()) == [
         "owl", "owl", "wren",
     ]  # fmt: skip
-    with pytest.raises(ValueError, match="no labels of bags"):
+    with pytest.raises(ValueError, match="there are no tags"):
         model.annotate_frame(given[kind](frame), joint=True, ignore_labels=True)
 
 
@@ -298,7 +298,7 @@ def test_the_command_counts_tags_without_an_instance(files, run):
     found = json.loads(result)
     assert (found["tags"], found["tags_without_instance"], found["review"]) == (2, 1, 1)
     _, _, words = run(*arguments)
-    assert "without an annotated instance: 1 of 2." in words
+    assert "Tags that no row got: 1 of 2." in words
     assert "--joint" in words
     code, result, errors = run(*arguments, "--json", "--joint", "--review-share", "0")
     assert code == 0, errors

@@ -345,7 +345,7 @@ def test_a_segment_that_is_noise_says_nothing_about_its_recording(tmp_path, run)
     assert run("data", "convert", *options, folder, target)[0] == 0
     code, _, err = run("fit", target, "-o", tmp_path / "m.unbag")
     assert code == 0
-    assert "Bags of each class: owl 2, wren 2." in err
+    assert "Bags with each class: owl 2, wren 2." in err
     assert "they are background and get no label" in err
     assert run("annotate", tmp_path / "m.unbag", target, "-o", tmp_path / "a.csv")[0] == 0
 
@@ -520,7 +520,7 @@ def test_labels_may_be_renamed(tmp_path):
 
 def test_names_that_are_not_there_to_be_renamed_are_warned_of(tmp_path, run):
     frame = long_frame("tit")
-    message = "'Owl' is a label to rename that no bag or instance has: .*Did you mean 'owl'"
+    message = "'Owl' is a label to rename that nothing has: .*Did you mean 'owl'"
     with pytest.warns(UserWarning, match=message):
         unbag.fit(frame, rename={"Owl": "Eule", "tit": "Meise"})
     with pytest.warns(UserWarning, match="'a', 'b' are labels to rename"):
@@ -540,7 +540,7 @@ def test_names_that_are_not_there_to_be_renamed_are_warned_of(tmp_path, run):
     ):
         code, _, err = run(*command, *output)
         assert code == 0
-        assert "'star' is a label to rename that no bag or instance has" in err
+        assert "'star' is a label to rename that nothing has" in err
         assert said in err
     # What a model remembers need not be in tables to come; nor a label that instances have.
     tables_to_come = long_frame("Eule")
@@ -670,7 +670,7 @@ def test_a_word_for_none_is_background_where_an_instance_has_it(tmp_path, run):
     assert json.loads(out)["unknown_labels"] == {}
     unbag.fit(frame.drop(columns="known_label"), carry=["truth"]).save(saved)
     code, out, err = run("evaluate", saved, table, "--instance-labels", "truth")
-    assert "2 of the 4 labelled instances have labels that the model does not know" in " ".join(
+    assert "2 of the 4 labelled rows have labels that the model does not know" in " ".join(
         (out + err).split()
     )
     assert "none in a file for --roles" in " ".join((out + err).split())

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
 from importlib import import_module
 from types import ModuleType
+from typing import NamedTuple
 
 # Longer values and names are cut, and longer messages.
 LONGEST_VALUE = 60
@@ -38,6 +39,39 @@ def argument(name: str, *value: object) -> str:
     ("label_separator=';'", 'label_table=')
     """
     return write_argument(name, *value)
+
+
+class Words(NamedTuple):
+    """Names of instances and bags for people, in the plural."""
+
+    instances: str = "instances"
+    bags: str = "bags"
+
+    @property
+    def instance(self) -> str:
+        """The word for one instance."""
+        return self.instances.removesuffix("s")
+
+    @property
+    def bag(self) -> str:
+        """The word for one bag."""
+        return self.bags.removesuffix("s")
+
+
+#: The words that `words` returns. While a command runs, they are those of its table, such as calls
+#: and recordings: see `unbag.cli.options.open_table`.
+current_words: Words = Words()
+
+
+def words() -> Words:
+    """Return what messages call instances and bags.
+
+    Examples
+    --------
+    >>> words().bags, words().instance
+    ('bags', 'instance')
+    """
+    return current_words
 
 
 def escaped(text: str) -> str:

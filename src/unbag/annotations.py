@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from unbag._declared import Declared, documented
-from unbag._messages import argument, listed
+from unbag._messages import argument, listed, words
 from unbag.bags import Bags
 from unbag.groups import Groups
 from unbag.labels import LabelSets
@@ -181,20 +181,20 @@ class AnnotateSettings:
 
     # fmt: off
     review_share: Annotated[float, Declared(
-        "Share of the instances to flag for review: the most uncertain ones.", "number",
+        "Share of the rows to flag for review: the most uncertain ones.", "number",
     )] = REVIEW_SHARE
     unknown_below: Annotated[float | None, Declared(
         "No label where the best one is less probable, such as 0.6.", "number")] = None
     joint: Annotated[bool, Declared(
-        "Give every label of a bag an instance: the most likely labelling of the whole bag that "
-        "has all.", "flag")] = False
+        "Give every tag a row: the most likely labelling of the whole bag that has all tags.",
+        "flag")] = False
     background_name: Annotated[str, Declared(
-        "What to call instances of none of the classes; no class may be called so.", "text",
+        "Name of rows of none of the classes; no class may have that name.", "text",
     )] = BACKGROUND_NAME
     level: Annotated[str | None, Declared(
-        "Label instances by names of this rank of the taxonomy, such as genus.", "text")] = None
+        "Label by names of this rank of the taxonomy, such as genus.", "text")] = None
     back_off: Annotated[float | None, Declared(
-        "Label instances by the lowest name of the taxonomy that has at least this probability.",
+        "Label by the lowest name of the taxonomy that has at least this probability.",
         "number")] = None
     # fmt: on
 
@@ -253,8 +253,9 @@ def annotate(
     """
     if not hasattr(model, "predict_instances_proba"):
         raise ValueError(
-            f"{type(model).__name__} gives instances no probabilities, so it cannot annotate them "
-            "with how sure it is: fit a model that does, such as ORLogisticRegression."
+            f"{type(model).__name__} gives {words().instances} no probabilities, so it cannot "
+            "annotate them with how sure it is: fit a model that does, such as "
+            "ORLogisticRegression."
         )
     chosen = AnnotateSettings(**options)
     if labels is not None and not np.array_equal(labels.classes, model.classes_):
@@ -360,18 +361,20 @@ def sentences(
 
     `names` are those of the columns of a table.
     """
+    instances, bags = words()
     # With both options, a label needs both.
     shares = (options.unknown_below, options.back_off)
     least = max((each for each in shares if each is not None), default=None)
     how = "using" if figures.bag_labels_used else "without"
     yield (
-        f"Annotated {figures.instances:,} instances of {figures.bags:,} bags, {how} the bag "
-        f"labels. {figures.review:,} instances are flagged for review (column {names[REVIEW]})."
+        f"Annotated {figures.instances:,} {instances} of {figures.bags:,} {bags}, {how} the tags "
+        f"of the {bags}. {figures.review:,} {instances} are flagged for review (column "
+        f"{names[REVIEW]})."
     )
     meanings = {
         Status.LABELLED: "a class",
         Status.BACKGROUND: "none of the classes",
-        Status.NO_TAG: "their bags are said to hold none of the classes",
+        Status.NO_TAG: f"their {bags} are said to hold none of the classes",
         Status.UNSURE: f"no label is as probable as {least}",
         Status.DROPPED: "rows with missing values",
     }
@@ -382,21 +385,22 @@ def sentences(
     ]
     yield f"Annotations: {', '.join(counts)}; see the column {names[STATUS]}."
     if figures.tags_without_instance:
-        remedy = "" if options.joint else f"; {argument('joint', True)} gives each one"
+        one = words().instance
+        remedy = "" if options.joint else f"; {argument('joint', True)} gives each tag a {one}"
         yield (
-            f"Labels of bags without an annotated instance: {figures.tags_without_instance:,} of "
-            f"{figures.tags:,}. The most likely row of each is flagged for review{remedy}."
+            f"Tags that no {one} got: {figures.tags_without_instance:,} of {figures.tags:,}. The "
+            f"most likely {one} for each is flagged for review{remedy}."
         )
     if figures.rare_rows:
         yield (
-            f"{figures.rare_rows:,} rows could be of a class that fewer than {FEWEST_BAGS} "
-            "training bags have, and are flagged for review, however probable their labels: "
+            f"{figures.rare_rows:,} {instances} could be of a class that fewer than {FEWEST_BAGS} "
+            f"training {bags} have, and are flagged for review, however probable their labels: "
             f"{listed(figures.rare_tags)}."
         )
     if figures.impossible_bags:
         yield (
-            f"{figures.impossible_bags:,} bags have impossible label sets, such as more labels "
-            "than instances; their labels were treated as optional."
+            f"{figures.impossible_bags:,} {bags} have tags that cannot all be right, such as more "
+            f"tags than {instances}: each of these tags was treated as optional."
         )
 
 
@@ -404,8 +408,8 @@ def check_joint(joint: bool, labels: LabelSets | None) -> None:
     """Raise an error if a labelling is to cover labels of bags that are not known."""
     if joint and labels is None:
         raise ValueError(
-            f"{argument('joint', True)} gives every label of a bag an instance, and there are no "
-            "labels of bags: name them, or leave it out."
+            f"{argument('joint', True)} gives every tag of a {words().bag} a {words().instance}, "
+            "and there are no tags: name their column, or leave it out."
         )
 
 
@@ -420,8 +424,8 @@ def check_background_name(model: Any, labels: LabelSets | None, name: str) -> No
     )
     if is_needed and normal_spelling(name) in map(class_text, model.classes_.tolist()):
         raise ValueError(
-            f"{name!r} is a class of the model, and cannot be the name of instances of none of the "
-            f"classes too: choose another by {argument('background_name')}."
+            f"{name!r} is a class of the model, and cannot be the name of {words().instances} of "
+            f"none of the classes too: choose another by {argument('background_name')}."
         )
 
 

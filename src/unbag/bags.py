@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from unbag._messages import listed
+from unbag._messages import listed, words
 from unbag._notebook import bags_html
 
 # An array, or a CSR matrix: scipy says nothing of its types.
@@ -513,13 +513,15 @@ class TableRows:
 
 def bag_name(bag: int, ids: np.ndarray) -> str:
     """Name a bag by its place, and by its id where that is another."""
-    return f"Bag {bag}" if ids[bag] == bag else f"Bag {bag} (id {ids[bag]})"
+    name = f"{words().bag.capitalize()} {bag}"
+    return name if ids[bag] == bag else f"{name} (id {ids[bag]})"
 
 
 def instance_name(bags: Bags, i: int) -> str:
     """Name an instance by its place in its bag, and the id of that."""
     b = bag_of(bags.offsets, i)
-    return f"Instance {i - bags.offsets[b]} of bag {bags.ids[b]}"
+    instance = words().instance.capitalize()
+    return f"{instance} {i - bags.offsets[b]} of {words().bag} {bags.ids[b]}"
 
 
 def bag_of(offsets: np.ndarray, i: int) -> int:

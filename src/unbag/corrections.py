@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from unbag._files import PathLike, check, existing_file, refuse
-from unbag._messages import argument, warn_caller
+from unbag._messages import argument, warn_caller, words
 from unbag.labels import ColumnOfLabel, LabelSets
 from unbag.tables import BagTable, DataError, Roles
 from unbag.tables.annotated import OF_NO_CLASS, ROW, STATUS, known_label_column, written_columns
@@ -136,8 +136,8 @@ def answered(
     refuse(
         () if is_about(read, bags) else sorted(lost),
         lambda bag: (
-            f"{path} corrects the labels of bag {bag!r}, which {data.path} does not have: is it "
-            "the log of another table?"
+            f"{path} corrects the labels of {words().bag} {bag!r}, which {data.path} does not "
+            "have: is it the log of another table?"
         ),
     )
     known = np.full(bags.n_instances, None, object) if data.known is None else data.known.copy()

@@ -29,9 +29,10 @@ NOT_MEASURES = (
 )  # fmt: skip
 #: What measures are called before people, where that says more than their name.
 MEASURE_NAMES = {
-    "held_out_hamming_loss": "hamming loss, held-out bags of the fit",
-    "inductive_accuracy": "instances right",
-    "transductive_accuracy": "instances right given tags",
+    "held_out_hamming_loss": "wrong tags, held out by the fit",
+    "inductive_accuracy": "labels right",
+    "transductive_accuracy": "labels right given tags",
+    "hamming_loss": "wrong tags",
 }
 
 #: Labels as text, and where they are known: what `unbag.annotations.known_labels` returns.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from unbag._declared import documented
 from unbag._files import DataError, PathLike, check
-from unbag._messages import argument, listed, suggestion
+from unbag._messages import argument, listed, suggestion, words
 from unbag._scikit_learn import available_if
 from unbag.annotations import AnnotateOptions, AnnotateSettings, annotate, predictions
 from unbag.bags import Bags
@@ -337,10 +337,10 @@ def in_classes(
         if (column := column_of[str(label)]) >= 0:
             indicator[:, column] = states
         elif (states == 1).any():
-            bag = bags.ids[(states == 1).argmax()]
+            bag = f"{words().bag} {bags.ids[(states == 1).argmax()]}"
             known = listed(sorted(map(str, classes)))
             raise DataError(
-                f"{path}: bag {bag} has the unknown label {str(label)!r}; the model knows {known}. "
+                f"{path}: {bag} has the unknown label {str(label)!r}; the model knows {known}. "
                 f"Correct the label, fit again with it, or use {argument(*remedy)}."
                 f"{suggestion(str(label), list(map(str, classes)))}"
             )

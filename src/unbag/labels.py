@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from unbag._messages import argument, counted, listed, shortened, warn_caller
+from unbag._messages import argument, counted, listed, shortened, warn_caller, words
 from unbag.bags import Position, Selection, bag_key, value_array
 from unbag.groups import Groups, checked_groups
 from unbag.tagging import (
@@ -768,7 +768,7 @@ def bags_per_class(labels: LabelSets) -> dict[str, int]:
 def doubtful_names(labels: LabelSets) -> list[str]:
     """Return sentences about classes whose names look like one, or like no class at all."""
     counts = bags_per_class(labels)
-    sizes = {name: f"({counted(n, 'bag')})" for name, n in counts.items()}
+    sizes = {name: f"({counted(n, words().bag)})" for name, n in counts.items()}
     found = []
     for names in twins(counts):
         usual = max(names, key=lambda name: (counts[name], name))
@@ -783,9 +783,9 @@ def doubtful_names(labels: LabelSets) -> list[str]:
         if is_word_for_none(name):
             unknown = argument("rename", {name: ANY_LABEL})
             found.append(
-                f"{name!r} {size} is read as a class like others: if it means that a bag has none "
-                f"of them, use {argument('none', name)}; if it means that its labels are unknown, "
-                f"use {unknown}"
+                f"{name!r} {size} is read as a class like others: if it means that a "
+                f"{words().bag} has none of them, use {argument('none', name)}; if it means that "
+                f"its labels are unknown, use {unknown}"
             )
         elif name[:1] in ("[", "{") and any(quote in name for quote in "'\""):
             found.append(
@@ -807,7 +807,10 @@ def rare_classes(labels: LabelSets) -> str | None:
     if not rare:
         return None
     verb = "class is" if len(rare) == 1 else "classes are"
-    return f"{len(rare)} {verb} in fewer than three bags, and can hardly be learnt: {listed(rare)}"
+    return (
+        f"{len(rare)} {verb} in fewer than three {words().bags}, and can hardly be learnt: "
+        f"{listed(rare)}"
+    )
 
 
 def hard_to_tell(labels: LabelSets) -> list[str]:
@@ -816,23 +819,26 @@ def hard_to_tell(labels: LabelSets) -> list[str]:
     Examples
     --------
     >>> hard_to_tell(LabelSets([[1, 1, 0]] * 3 + [[0, 0, 1]], ["owl", "wren", "jay"]))[0][:60]
-    'owl, wren: always together in bags, so tags cannot tell whic'
+    'owl, wren: always together, so tags cannot tell which instan'
     """
-    remedy = f"use smaller bags, or give the labels of some instances by {argument('known')}"
+    remedy = (
+        f"use shorter or smaller {words().bags}, or give the labels of some {words().instances} by "
+        f"{argument('known')}"
+    )
     present, names = labels.indicator == 1, list(map(str, labels.classes.tolist()))
     shares = present.sum(axis=0) / np.maximum((labels.indicator != -1).sum(axis=0), 1)
     everywhere = [f"{names[c]} ({shares[c]:.0%})" for c in np.flatnonzero(shares >= NEARLY_ALL)]
     found = []
     if everywhere and len(names) > 1:
         found.append(
-            f"{listed(everywhere)}: in nearly every bag, so tags hardly tell which of its "
-            f"instances these are; {remedy}"
+            f"{listed(everywhere)}: in nearly every {words().bag}, so tags hardly tell which of "
+            f"its {words().instances} these are; {remedy}"
         )
     alike: dict[bytes, list[str]] = {}
     for c in np.flatnonzero((present.sum(axis=0) >= FEW_BAGS) & (shares < NEARLY_ALL)):
         alike.setdefault(labels.indicator[:, c].tobytes(), []).append(names[c])
     return found + [
-        f"{listed(together)}: always together in bags, so tags cannot tell which instance has "
+        f"{listed(together)}: always together, so tags cannot tell which {words().instance} has "
         f"which of them; {remedy}"
         for together in alike.values()
         if len(together) > 1
@@ -849,10 +855,10 @@ def without_contrast(labels: LabelSets) -> str | None:
         return None
     names = listed(sorted({str(each) for member in known[0] for each in labels_of(member)}))
     which = " with known labels" if len(known) < len(labels) else ""
-    same = f"all {len(known):,} bags{which} have the same labels"
+    same = f"all {len(known):,} {words().bags}{which} have the same labels"
     if len(known) == 1:
-        same = f"there is one bag{which}"
+        same = f"there is one {words().bag}{which}"
     return (
-        f"{same} ({names}), and nothing can be learnt from that: add bags that lack some of these "
-        f"labels, or give the labels of some instances by {argument('known')}"
+        f"{same} ({names}), and nothing can be learnt from that: add {words().bags} that lack some "
+        f"of these labels, or give the labels of some {words().instances} by {argument('known')}"
     )

@@ -20,7 +20,7 @@ from sklearn.base import clone
 
 from unbag._declared import documented
 from unbag._files import PathLike, check, refuse
-from unbag._messages import argument, listed, suggestion, warn_caller
+from unbag._messages import argument, listed, suggestion, warn_caller, words
 from unbag.bags import Bags
 from unbag.corrections import corrected, not_tagged
 from unbag.estimators import ORLogisticRegression
@@ -103,12 +103,12 @@ class TrainingSet:
             return labels
         (bag, label), *_ = tags
         new = sorted(label for label, is_class in is_new.items() if is_class)
-        untold = f"; no bag is tagged with {listed(new)}" if new else ""
+        untold = f"; no {words().bag} is tagged with {listed(new)}" if new else ""
         near = suggestion(new[0], classes) if new else ""
         warn_caller(
-            f"{self.path}: {len(tags):,} known labels of instances are none of the tags of their "
-            f"bags, such as {label!r} in bag {bag}, and are taken for tags too{untold}. Correct "
-            f"the labels if they are wrong.{near}"
+            f"{self.path}: {len(tags):,} known labels of {words().instances} are none of the tags "
+            f"of their {words().bags}, such as {label!r} in {words().bag} {bag}, and are taken for "
+            f"tags too{untold}. Correct the labels if they are wrong.{near}"
         )
         return corrected_tags(labels, self.bags, tags) or labels
 
@@ -133,8 +133,8 @@ class TrainingSet:
         )
         check(
             self.n_known > 0 or labels.is_tagged.any(),
-            f"{self.path}: no bag has a label, and nothing can be learnt without: tag some bags."
-            f"{unsure if labels.optional.any() else ''}",
+            f"{self.path}: no {words().bag} has a label, and nothing can be learnt without: tag "
+            f"some {words().bags}.{unsure if labels.optional.any() else ''}",
         )
         sentences = doubtful_names(labels)
         if not self.n_known and (sentence := without_contrast(labels)) is not None:
@@ -224,7 +224,8 @@ class TrainingSet:
                     "; ".join(others), argument("known", self.roles.instance_labels),
                 )  # fmt: skip
         if self.n_known:
-            logger.info("Labels of instances that people gave, learnt from: %d.", self.n_known)
+            one = words().instances
+            logger.info("Labels of %s that people gave, learnt from: %d.", one, self.n_known)
         if names := self.feature_names:
             logger.info("Features (%d): %s.", len(names), listed(names))
         if names := self.unused:
@@ -507,7 +508,7 @@ def sentence_about_rates(model: Any, bags: Bags, labels: LabelSets) -> str:
     return (
         f"Wrong labels, an estimate: {100 * missing:.1f} % of the labels that should be there are "
         f"missing, and a class that is not there is named in {100 * fitted.false_rate_.mean():.1f} "
-        "% of the bags."
+        f"% of the {words().bags}."
     )
 
 

@@ -41,34 +41,35 @@ class Settings:
 
     # fmt: off
     model: Annotated[Any, Setting(
-        "Model of instances: linear, network (needs torch), or auto: held-out bags choose.",
+        "Kind of model: linear, network (needs torch), or auto: the better one in a trial.",
         "choice", '"linear", "network", "auto" or estimator', is_shown=True, words=NAMES,
     )] = "linear"
     alpha: Annotated[float | Literal["auto"], Setting(
-        "Strength of the penalty: a number, or auto: held-out bags choose, and calibrate.",
+        "Strength of the penalty on large weights: a number, or auto: chosen by trial, with "
+        "calibrated probabilities.",
         "text", 'float or "auto"', is_shown=True)] = "auto"
     background: Annotated[bool | Literal["auto"], Setting(
-        "Whether instances may be of no class: yes, no, or auto: held-out bags decide.",
+        "Whether background is left without a label: yes, no, or auto: decided by trial.",
         "choice", is_shown=True, words=tuple(BACKGROUNDS))] = "auto"
     background_cost: Annotated[float | None, Setting(
-        "Cost of an instance of no class in bags with labels, in nats. Default: 0, or with a "
-        "`background` of auto what is best for held-out bags.", "number", least=0)] = None
+        "Cost of background in bags with tags: the higher, the fewer rows stay without a label. "
+        "Default: 0, or with a `background` of auto chosen by trial.", "number", least=0)] = None
     missed_rate: Annotated[Rate, Setting(
-        "How often an instance goes unnoticed when its bag is labelled: a number, learn, or "
+        "Probability that a row goes unnoticed when its bag is tagged: a number, learn, or "
         "learn-per-class.", "text", _RATE, is_shown=True)] = 0.0
     false_rate: Annotated[Rate, Setting(
-        "How often a class is named in a bag by mistake: a number, learn, or learn-per-class.",
+        "Probability of a tag by mistake: a number, learn, or learn-per-class.",
         "text", _RATE)] = 0.0
     context: Annotated[float, Setting(
-        "Weight of the mean of the bag, as further features.", "number")] = 0.0
+        "Weight of the mean of the bag (the recording), as more features.", "number")] = 0.0
     kernel: Annotated[float | None, Setting(
-        "Width of a kernel, such as 1.0. Default: no kernel.", "number")] = None
+        "Width of a kernel (a nonlinear model), such as 1.0. Default: no kernel.", "number")] = None
     dictionary: Annotated[int, Setting(
-        "Number of instances in the dictionary of the kernel.", "number")] = 600
+        "Number of rows that the kernel compares others with.", "number")] = 600
     max_iter: Annotated[int | None, Setting(
         "Maximum number of iterations. Default: 1000, and 400 for networks.", "number")] = None
     seed: Annotated[int, Setting(
-        "Seed of the dictionary, or of the networks.", "number")] = 0
+        "Random seed of the kernel, or of the networks.", "number")] = 0
     # fmt: on
 
     def __post_init__(self) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag._files import DataError, check
-from unbag._messages import argument, listed, shortened, suggestion, warn_caller
+from unbag._messages import argument, listed, shortened, suggestion, warn_caller, words
 from unbag.taxonomy import OTHER, Taxonomy
 
 # What separates labels that are written into one string, unless a table says otherwise.
@@ -441,7 +441,7 @@ class Tagging:
             n_blank = int(is_blank.sum())
             written = (" (or write {Unknown(...)})", " (or set())") if where == "y" else ("", "")
             raise DataError(
-                f"{where}: {n_blank:,} of {len(is_blank):,} bags "
+                f"{where}: {n_blank:,} of {len(is_blank):,} {words().bags} "
                 f"{'has' if n_blank == 1 else 'have'} nothing in place of labels, such as "
                 f"{listed(map(shortened, names))}. If they were not looked at, use "
                 f"{argument('untagged', 'unknown')}{written[0]}; if they were, and hold none, "
@@ -456,7 +456,7 @@ def warn_of_unused_names(where: object, names: Sequence[str], classes: Iterable[
         verb = "is a label" if len(names) == 1 else "are labels"
         near = suggestion(names[0], [str(each) for each in classes])
         warn_caller(
-            f"{where}: {listed(map(shortened, names))} {verb} to rename that no bag or instance "
+            f"{where}: {listed(map(shortened, names))} {verb} to rename that nothing "
             f"has: correct {argument('rename')}.{near}"
         )
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import numpy as np
 from scipy.special import log_softmax
 
-from unbag._messages import argument
+from unbag._messages import argument, words
 from unbag._scikit_learn import ConvergenceWarning
 from unbag.bags import Bags, as_bags
 from unbag.estimators import ORLogisticRegression
@@ -149,7 +149,7 @@ def tune_around(
         }
     if int((as_bags(data.bags).sizes > 0).sum()) < FEWEST_BAGS:
         model = data.fit(settings.unfitted())
-        why = f"Fewer than {FEWEST_BAGS} bags choose nothing: this is the default."
+        why = f"Fewer than {FEWEST_BAGS} {words().bags} choose nothing: this is the default."
         model.tuning_ = kept({}, why, [], None, False)
         return model
     with warnings.catch_warnings():
@@ -167,11 +167,14 @@ def tune_around(
     is_network = gain is not None and gain > WORTH_IT
     if is_network:
         chosen = {"model": "network"}
-        why = f"Networks make the tags of held-out bags more likely, by {gain:.1f} standard errors."
+        why = (
+            f"Networks predict the tags of held-out {words().bags} better, by {gain:.1f} standard "
+            "errors."
+        )
         model = data.fit(search.network_settings(best).unfitted())
     else:
         chosen = best.setting
-        why = "Other features explain the tags of held-out bags no better."
+        why = f"Other features explain the tags of held-out {words().bags} no better."
         if best is not tried[0]:
             errors = f"{search.gain(best):.1f} standard errors"
             why = f"Held-out tags are explained better, by {errors}."
@@ -257,7 +260,7 @@ class Search:
         more = share_of(folds, candidate) - share_of(self.folds, self.first.candidate)
         refused = None
         if more > MOST_MORE:
-            refused = f"{100 * more:.0f} % more of the instances would be background"
+            refused = f"{100 * more:.0f} % more of the {words().instances} would be background"
         return Tried(setting, candidate, decision, time.process_time() - begin, refused)
 
     def folds_of(self, setting: dict[str, Any], pinned: np.ndarray | None) -> Folds:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
-from unbag._messages import argument, suggestion, warn_caller
+from unbag._messages import argument, suggestion, warn_caller, words
 from unbag.bags import Bags, BagsLike, bag_of, first_nonfinite, instance_name, listed_bags
 from unbag.labels import ColumnOfLabel, LabelSets, LabelSetsLike
 from unbag.tagging import BACKGROUND_NAME, DELIMITER, Tagging, is_blank, is_missing, parse_cell
@@ -67,9 +67,10 @@ def check_finite(bags: Bags) -> None:
     bag = bag_of(bags.offsets, found.row)
     name = "" if bags.feature_names is None else f" ({bags.feature_names[found.column]})"
     raise ValueError(
-        f"Bag {bag} (id {bags.ids[bag]}) has {'NaN' if math.isnan(found.value) else found.value} "
-        f"in column {found.column}{name}, instance {found.row - bags.offsets[bag]} of the bag: "
-        "replace or remove it."
+        f"{words().bag.capitalize()} {bag} (id {bags.ids[bag]}) has "
+        f"{'NaN' if math.isnan(found.value) else found.value} in column {found.column}{name}, "
+        f"{words().instance} {found.row - bags.offsets[bag]} of the {words().bag}: replace or "
+        "remove it."
     )
 
 
@@ -78,7 +79,9 @@ def check_columns(estimator: Any, bags: Any, reset: bool) -> None:
     names = bags.feature_names
     if reset:
         if not bags.n_instances:
-            raise ValueError("There is no instance to fit on: all bags are empty.")
+            raise ValueError(
+                f"There is no {words().instance} to fit on: all {words().bags} are empty."
+            )
         estimator.n_features_in_ = bags.n_features
         vars(estimator).pop("feature_names_in_", None)
         if names is not None:
@@ -255,8 +258,9 @@ def check_known_labels(columns: np.ndarray, bags: Bags, labels: LabelSets) -> No
         i, b = int(known[wrong[0]]), int(bag_of_known[wrong[0]])
         raise ValueError(
             f"{instance_name(bags, i)} has the label {labels.classes.tolist()[columns[i]]!r}, "
-            f"which is not among its bag's labels: {sorted(map(str, labels[b]))}. Correct the "
-            "label of the instance, or add it to those of the bag."
+            f"which is not among the labels of its {words().bag}: {sorted(map(str, labels[b]))}. "
+            f"Correct the label of the {words().instance}, or add it to those of the "
+            f"{words().bag}."
         )
 
 

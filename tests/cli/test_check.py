@@ -59,7 +59,7 @@ def test_the_report_lists_what_looks_wrong(words, model, run, tmp_path):
     frame.drop(columns="tags").to_csv(untagged, index=False)
     code, _, errors = run("report", model, untagged, "-o", page, "--check")
     assert code == 1
-    assert "has no bag labels to check" in errors
+    assert "has no tags to check" in errors
 
 
 def test_an_interrupted_check_writes_nothing(words, run, tmp_path, monkeypatch):

@@ -32,7 +32,7 @@ def test_fit_and_annotate_a_table(words, model, run, tmp_path):
     out = tmp_path / "out.csv"
     code, _, errors = run("annotate", model, words, "-o", out, "--features")
     assert code == 0
-    assert "using the bag labels" in errors
+    assert "using the tags of the bags" in errors
     before, after = rows_of(words), rows_of(out)
     assert len(after) == len(before)
     for old, new in zip(before, after, strict=True):
@@ -54,7 +54,7 @@ def test_labels_are_used_only_if_wanted(words, model, run, tmp_path):
     run("annotate", model, words, "-o", known)
     code, _, errors = run("annotate", model, words, "-o", ignored, "--ignore-labels")
     assert code == 0
-    assert "without the bag labels" in errors
+    assert "without the tags of the bags" in errors
     right = [
         np.mean([row["annotation"] == row["letter"] for row in rows_of(path)])
         for path in (known, ignored)
@@ -67,7 +67,7 @@ def test_labels_are_used_only_if_wanted(words, model, run, tmp_path):
     bare.write_text("\n".join([header, *lines]).replace('"0', '"0') + "\n")
     code, _, errors = run("annotate", model, bare, "-o", tmp_path / "bare_out.csv")
     assert code == 0, errors
-    assert "without the bag labels" in errors
+    assert "without the tags of the bags" in errors
 
 
 def test_parquet_in_parquet_out(words, model, run, tmp_path):
@@ -119,9 +119,9 @@ def test_evaluate(words, model, run):
     assert measures["transductive_accuracy"] > measures["inductive_accuracy"] > 0.6
     assert 0 <= measures["hamming_loss"] < 0.2
     code, out, _ = run("evaluate", model, words, "--instance-labels", "letter")
-    assert "instances right given tags" in out
+    assert "labels right given tags" in out
     assert "predict nothing" in out
-    assert "on the 237 labelled instances of this table" in " ".join(out.split())
+    assert "on the 237 labelled rows of this table" in " ".join(out.split())
     assert "The model was fitted to this table" in out
 
 
@@ -226,11 +226,11 @@ def test_corrections_go_back_in(words, model, run, tmp_path):
     # They are left out of a comparison, as soon as it is known which they are.
     evaluate = ("evaluate", better, words, "--instance-labels", "letter")
     said = run(*evaluate)[2]
-    assert f"The model has learnt from {len(wrong)} known labels of instances." in said
+    assert f"The model has learnt from {len(wrong)} known labels of rows." in said
     left = json.loads(run(*evaluate, "--corrections", corrected, "--json")[1])
     assert left["instances"] == len(rows) - len(wrong)
     on_corrected = run("evaluate", better, corrected, "--instance-labels", "letter")
-    assert f"{len(wrong)} labelled instances are left out of the comparison" in on_corrected[2]
+    assert f"{len(wrong)} labelled rows are left out of the comparison" in on_corrected[2]
 
 
 def filled_in(path, target, *, order=None):
@@ -386,7 +386,7 @@ def test_models_without_probabilities_and_of_numbers(words, run, tmp_path):
         "annotate", path, words, "--bag", "word", "--labels", "tags", "-o", tmp_path / "o.csv"
     )
     assert code == 1
-    assert "SIM gives instances no probabilities" in errors
+    assert "SIM gives rows no probabilities" in errors
     codes = {name: place for place, name in enumerate(table.labels.classes)}
     numbers = tmp_path / "numbers.csv"
     lines = words.read_text().splitlines()

@@ -152,7 +152,7 @@ def test_instances_that_were_known_are_left_out_of_an_evaluation(tmp_path, run):
     assert run("fit", table, "-o", model)[0] == 0
     code, out, said = run("evaluate", model, table)
     assert code == 0, said
-    assert "48 labelled instances are left out of the comparison" in said
+    assert "48 labelled rows are left out of the comparison" in said
     assert "inductive accuracy" not in out
     code, out, said = run("evaluate", model, other, "--json")
     assert json.loads(out)["instances"] == 48

@@ -204,7 +204,7 @@ def test_tags_with_times_make_bags_of_stretches(recordings, extracted):
         "long.wav 1-4": "low", "long.wav 6-14": "?both|high", "long.wav": None, "short.wav": "low",
     }  # fmt: skip
     assert result.bags == 4
-    assert "Tags of stretches: each stretch of these 1 recordings is a bag" in lines
+    assert "Tags of stretches: each stretch of these 1 recordings is a piece" in lines
     read = tables.read(result.output, Roles(untagged="unknown"))
     assert (read.roles.bag, read.roles.media, read.roles.instance_id) == ("bag", "file", "id")
     assert len(set(read.texts("id"))) == len(rows)
@@ -244,7 +244,7 @@ def test_split_cuts_long_recordings_and_tags_hold_where_they_lie(recordings, ext
     }  # fmt: skip
     assert "Tags of whole recordings are unsure in each piece of 10 seconds" in lines
     assert result.are_stretches
-    assert "of 4 bags in 2 files." in summary(result, "recordings")[0]
+    assert "of 4 pieces in 2 files." in summary(result, "recordings")[0]
 
 
 def test_split_without_tags_and_bags_that_hold_nothing(recordings):

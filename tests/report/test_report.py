@@ -59,8 +59,8 @@ def test_impossible_bags_are_flagged(letters):
     assert np.flatnonzero(answers.impossible).tolist() == [3]
     assert answers.review[bags.offsets[3] : bags.offsets[4]].all()
     page = render(model, bags, LabelSets(impossible, labels.classes))
-    assert "1 bags have label sets that no labelling" in page
-    assert "impossible label set" in page
+    assert "1 bags have tags that no labelling" in page
+    assert "impossible tags" in page
 
 
 def test_impossible_bags_come_first_then_the_least_certain(letters):

@@ -242,7 +242,7 @@ def test_corrections_of_tags_are_not_ignored_with_the_tags(struck, run):
     arguments = ["annotate", "m.unbag", "colours.csv", "-o", "new.csv", "--corrections", LOG]
     code, _, errors = run(*arguments, "--ignore-labels")
     assert code == 1
-    assert "--corrections corrects labels of bags: leave out --ignore-labels" in errors
+    assert "--corrections corrects tags: leave out --ignore-labels" in errors
     with pytest.raises(DataError, match="leave out ignore_labels=True"):
         unbag.load("m.unbag").annotate_frame(
             pd.read_csv("colours.csv"), corrections=LOG, ignore_labels=True

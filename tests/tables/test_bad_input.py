@@ -61,7 +61,7 @@ TEXT_CASES = [
     ("duplicate ids", "t.csv", "word,tags,n,x\na,b,7,1\na,b,8,2\nc,b,7,3\n",
      Roles("word", "tags", instance_id="n"), "row 4, column 'n': '7' is also the id of row 2"),
     ("missing id", "t.csv", "word,tags,n,x\na,b,,1\n", Roles("word", "tags", instance_id="n"),
-     "row 2, column 'n': the instance has no id"),
+     "row 2, column 'n': the row has no id"),
     ("short row", "t.csv", GOOD + "c,owl\n", WORDS, "row 4 has 2 cells.*3 columns"),
     ("long row", "t.csv", GOOD + "c,owl,1,2\n", WORDS, "row 4 has 4 cells"),
     ("blank lines are rows of a spreadsheet", "t.csv", "word,tags,x\n\na,b,1\n\n\na,b,z\n",

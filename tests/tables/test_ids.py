@@ -191,7 +191,7 @@ def test_labels_are_found_by_the_index_of_pandas(ids):
 def test_ids_that_no_type_of_numpy_holds(ids):
     bags = Bags(np.arange(7.0)[:, None], [0, 1, 4, 6, 7], ids=ids)
     y = [{"owl", "wren"}, {"wren"}, {"owl", "wren"}, {"owl"}]
-    with pytest.warns(UserWarning, match=f"1 of 4 bags have label sets .*: {ids[0]}"):
+    with pytest.warns(UserWarning, match=f"1 of 4 bags have labels that .*: {ids[0]}"):
         model = unbag.ORLogisticRegression(max_iter=2).fit(bags, y)
     assert {name: found.tolist() for name, found in model.relaxed_.items()} == {
         ids[0]: ["owl", "wren"]

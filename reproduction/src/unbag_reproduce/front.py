@@ -115,8 +115,8 @@ Frost); in brackets: published.
 
 {table}
 
-The network's parts were chosen on other folds of the same bags, and rivals are at their best \
-setting after the fact ([details](docs/reproduction.md)).
+The network's parts were chosen on other folds of the same bags, and rivals are shown at the \
+setting that did best on the test folds ([details](docs/reproduction.md)).
 """
 NOT_IN_README = ("K-MLR, the paper's kernel version", "our kernel, with context")
 IN_README = re.compile(r"(<!-- results -->\n).*?(<!-- end of results -->)", re.DOTALL)

@@ -10,7 +10,7 @@ import typer
 
 from unbag import annotations, tables
 from unbag._files import TABLES, check_format, check_outputs, looks_like_parquet
-from unbag._messages import counted
+from unbag._messages import counted, words
 from unbag.annotations import AnnotateSettings, sentences
 from unbag.tables.annotated import (
     KNOWN_LABEL,
@@ -78,9 +78,9 @@ def annotate(
     dry_run: o.DryRun = False,
     as_json: o.Json = False,
 ) -> None:
-    """Label every instance of a table, with probabilities.
+    """Label every row of a table, such as every call, with probabilities.
 
-    If the table has bag labels, they are used. A folder of recordings or pictures, or one of them,
+    If the table has tags, they are used. A folder of recordings or pictures, or one of them,
     is first extracted as the table of the model was.
 
     Example: unbag annotate words.unbag words.csv -o annotated.csv
@@ -151,14 +151,14 @@ def annotate(
             messages.note(line)
         if n_known:
             messages.note(
-                f"{n_known:,} rows have a label that people gave (column {KNOWN_LABEL}), which "
-                f"stays as it is; {n_other:,} of them are annotated otherwise."
+                f"{n_known:,} {words().instances} have a label that people gave (column "
+                f"{KNOWN_LABEL}), which stays as it is; {n_other:,} of them are annotated "
+                "otherwise."
             )
         if not_selected:
-            several = "instances of background are"
             messages.note(
-                f"{counted(not_selected, 'instance of background is', several)} left out of the "
-                "files for other tools."
+                "Left out of the files for other tools: "
+                f"{counted(not_selected, words().instance)} of background."
             )
         if n_left_out:
             messages.note(
@@ -201,9 +201,9 @@ def predict(
     embed: Embed = None,
     as_json: o.Json = False,
 ) -> None:
-    """Predict which classes occur in each bag.
+    """Predict which classes occur in each bag, such as a recording.
 
-    Writes one row per bag, with the probability of each class. Bag labels are not used. A folder of
+    Writes one row per bag, with the probability of each class. Tags are not used. A folder of
     recordings or pictures, or one of them, is first extracted as the table of the model was.
 
     Example: unbag predict words.unbag words.csv -o bags.csv
@@ -226,4 +226,5 @@ def predict_tables(model: Path, table: list[Path], output: Path, given: o.Given)
     columns |= {free_name(name, [bag]): pa.array(each) for name, each in answers.items()}
     write_beside(data.source, output, pa.table(columns))
     messages.result({"output": str(output), "bags": len(data.bags)})
-    messages.note(f"Predicted the labels of {len(data.bags):,} bags. Written to {output}.")
+    bags = words().bags
+    messages.note(f"Predicted the labels of {len(data.bags):,} {bags}. Written to {output}.")

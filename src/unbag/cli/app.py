@@ -163,32 +163,35 @@ def is_of_output(error: BaseException) -> bool:
 #: The module of each command, and the first line of its help. Modules need numpy, numba and more,
 #: which takes seconds, and so are imported when a command is called.
 COMMANDS = {
-    "extract": ("extract", "Make tables of instances of recordings, pictures and signals."),
+    "extract": (
+        "extract",
+        "Cut recordings into calls, pictures into regions, signals into windows: a table.",
+    ),
     "data": (
         "data",
         "Convert tables to other formats, and list the formats of other tools.",
     ),
-    "check": ("check", "Find bag labels that look wrong: wrong ones and missing ones."),
-    "fit": ("fit", "Learn to label instances from the labels of their bags."),
+    "check": ("check", "Find tags that look wrong, and tags that seem to be missing."),
+    "fit": ("fit", "Learn to label single rows, such as calls, from the tags of whole bags."),
     "compare": (
         "compare",
         "Compare the paper's model with its rivals on a table of your own, by cross-validation.",
     ),
-    "annotate": ("annotate", "Label every instance of a table, with probabilities."),
-    "predict": ("annotate", "Predict which classes occur in each bag."),
+    "annotate": ("annotate", "Label every row of a table, such as every call, with probabilities."),
+    "predict": ("annotate", "Predict which classes occur in each bag, such as a recording."),
     "review": (
         "review",
-        "Look at bags, listen, and correct their labels on a page of this machine.",
+        "Look, listen, and correct labels and tags, on a page of this machine.",
     ),
     "evaluate": (
         "evaluate",
-        "Measure how well a model predicts the true labels of instances and bags.",
+        "Measure how well a model predicts the true labels of rows and bags.",
     ),
     "report": ("evaluate", "Write a self-contained HTML report on the annotations of a table."),
     "export": ("export", "Export a model to ONNX, for programs without unbag."),
     "demo": (
         "compare",
-        "Learn to label instances from labels of bags, on data that come with the program.",
+        "Try it on data that come with the program: digits, or synthetic calls.",
     ),
 }
 #: The options that ask for help.
@@ -215,7 +218,9 @@ class Program(NamedTuple):
 
 UNBAG = Program(
     "unbag",
-    """Label single instances from labels given to whole bags.
+    """Label single calls, regions or other rows of a table from the tags of whole bags.
+
+    A bag is all that has one list of tags: a recording, a photo, or any group of rows.
 
     Example: unbag data convert letter-frost words.csv, then unbag fit words.csv -o words.unbag,
     then unbag annotate words.unbag words.csv -o annotated.csv
@@ -264,7 +269,7 @@ def command_line(program: Program = UNBAG) -> "typer.Typer":
             False, "--version", callback=show_version, is_eager=True, help="Print the version."
         ),
         debug: bool = typer.Option(
-            False, "--debug", help="Show the traceback of an error; may stand anywhere."
+            False, "--debug", help="Show the traceback of an error; accepted in any position."
         ),
     ) -> None:
         pass
@@ -312,6 +317,7 @@ def main(arguments: list[str] | None = None, program: Program = UNBAG) -> None:
     undo = stop_signals.answer()
     # What Python calls an argument is an option here.
     _messages.write_argument = as_option
+    _messages.current_words = _messages.Words("rows", "bags")
     if arguments is None:
         replace_closed_streams()
         print_all_characters(sys.stdout)
@@ -338,3 +344,4 @@ def main(arguments: list[str] | None = None, program: Program = UNBAG) -> None:
         if arguments is not None:
             undo()
             _messages.write_argument = _messages.as_code
+            _messages.current_words = _messages.Words()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from unbag._files import TABLES, check_format, check_output
-from unbag._messages import argument, one_line
+from unbag._messages import argument, one_line, words
 from unbag.labels import LabelSets
 from unbag.tables import BagTable, DataError
 
@@ -30,16 +30,16 @@ def check(
     output: Annotated[
         Path | None, o.written("Table to write, with one row per bag and class.")
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="How many suspicious labels to print.")] = 20,
+    top: Annotated[int, typer.Option(min=1, help="How many suspicious tags to print.")] = 20,
     folds: Annotated[
-        int, typer.Option(min=2, help="Number of folds; each is checked by a model of the others.")
+        int, typer.Option(min=2, help="Number of parts; each is checked by a model of the others.")
     ] = FOLDS,
-    seed: Annotated[int, typer.Option(help="Random seed of the folds.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of these parts.")] = 0,
     corrections: o.Corrections = None,
     ignore_known: Annotated[bool, typer.Option("--ignore-known", help=o.IGNORE_KNOWN)] = False,
     as_json: o.Json = False,
 ) -> None:
-    """Find bag labels that look wrong: wrong ones and missing ones.
+    """Find tags that look wrong, and tags that seem to be missing.
 
     Example: unbag check words.csv --bag word --labels tags -o suspicious.csv
     """
@@ -90,7 +90,7 @@ def find_suspicious(
     from unbag.checking import check_labels
 
     if labels is None:
-        raise DataError(f"{data.path} has no bag labels to check, or they are ignored.")
+        raise DataError(f"{data.path} has no tags to check, or they are ignored.")
     check_folds(folds, data)
     with progress("checking") as report:
         return check_labels(
@@ -103,7 +103,7 @@ def check_folds(folds: int, data: Any) -> None:
     """Raise an error if there are more folds than bags."""
     if folds > len(data.bags):
         raise DataError(
-            f"{data.path} has {len(data.bags):,} bags, which cannot fill "
+            f"{data.path} has {len(data.bags):,} {words().bags}, which cannot fill "
             f"{argument('folds', one_line(folds, 30))}: choose fewer."
         )
 
@@ -131,9 +131,12 @@ def show(found: "pa.Table", top: int, table: Path, output: Path | None) -> None:
     ]
     print_table(
         f"{table}: the most suspicious of {found.num_rows:,} labels",
-        ["bag", "class", "tagged", "wrong with probability"],
+        [words().bag, "class", "tagged", "wrong with probability"],
         body,
-        ["Tagged: no instance looks like the class. Not tagged: at least one instance does."],
+        [
+            f"Tagged: no {words().instance} looks like the class. Not tagged: at least one "
+            f"{words().instance} does."
+        ],
     )
     if output is not None:
         messages.note(f"Written to {output}.")

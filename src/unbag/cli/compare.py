@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from unbag import _messages
+
 from . import options as o
 from .console import messages, progress
 from .printing import print_table
@@ -64,18 +66,21 @@ def demo(
     what: Annotated[
         Demo,
         typer.Argument(
-            help="digits: bags of digits that ship with scikit-learn; audio: synthetic recordings "
-            "of calls, from sound to a Raven table (needs soundfile)."
+            help="digits: groups of digits that ship with scikit-learn; audio: synthetic "
+            "recordings of calls, from sound to a Raven table (needs soundfile)."
         ),
     ] = Demo.DIGITS,
     output: Annotated[Path, o.written("Folder for what is written.")] = Path("demo"),
     as_json: o.Json = False,
 ) -> None:
-    """Learn to label instances from labels of bags, on data that come with the program.
+    """Try it on data that come with the program: digits, or synthetic calls.
 
     Example: unbag demo audio -o demo
     """
     from unbag.demo import digits, recordings
 
-    run = recordings if what is Demo.AUDIO else digits
+    run, names = digits, _messages.Words("digits", "bags")
+    if what is Demo.AUDIO:
+        run, names = recordings, _messages.Words("calls", "recordings")
+    _messages.current_words = names
     messages.result(run(output, quiet=as_json))

@@ -65,7 +65,9 @@ def convert(
     ] = None,
     tags: Annotated[
         Path | None,
-        of_tools(metavar="FILE", help="File of another tool with the labels of the bags."),
+        of_tools(
+            metavar="FILE", help="File of another tool with the labels of the bags (recordings)."
+        ),
     ] = None,
     absent: Annotated[
         str | None,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from unbag._files import check, suffix_of
-from unbag._messages import argument, listed
+from unbag._messages import argument, listed, words
 from unbag._platform import is_elsewhere
 from unbag.annotations import known_labels
 from unbag.tables import BagTable
@@ -28,7 +28,9 @@ def evaluate(
     corrections: o.Corrections = None,
     as_json: o.Json = False,
 ) -> None:
-    """Measure how well a model predicts the true labels of instances and bags.
+    """Measure how well a model predicts the true labels of rows and bags.
+
+    Rows are calls, regions or windows in tables of extract, and bags the recordings or pictures.
 
     Example: unbag evaluate words.unbag words.csv --instance-labels letter
     """
@@ -40,8 +42,8 @@ def evaluate(
     truth = known_labels(data.bags)
     check(
         truth is not None or labels is not None,
-        f"{data.path} has no labels of instances or bags to compare with: name their columns "
-        "with --instance-labels and --labels.",
+        f"{data.path} has no labels of {words().instances} or {words().bags} to compare with: name "
+        "their columns with --instance-labels and --labels.",
     )
     found = measured(fitted, data.bags, labels, truth)
     found["fitted_to_this_table"] = was_fitted_to(header, data)
@@ -57,7 +59,8 @@ def show(found: dict[str, Any], path: Path) -> None:
     yardsticks = found["yardsticks"]
     names = [name for name in found if name not in (*NOT_MEASURES, "fitted_to_this_table")]
     print_table(
-        f"{path}: {found['instances']:,} labelled instances, {found['bags']:,} labelled bags",
+        f"{path}: {found['instances']:,} labelled {words().instances}, "
+        f"{found['bags']:,} labelled {words().bags}",
         ["measure", "model", *(name.replace("_", " ") for name in yardsticks)],
         [
             [MEASURE_NAMES.get(name, name.replace("_", " ")), *map(percent, cells)]
@@ -68,7 +71,7 @@ def show(found: dict[str, Any], path: Path) -> None:
     )
     if found.get("levels"):
         print_table(
-            "Instances right at each level of the taxonomy",
+            "Labels right at each level of the taxonomy",
             ["level", "model", "given tags"],
             [
                 [name, percent(each["inductive_accuracy"]),
@@ -77,8 +80,8 @@ def show(found: dict[str, Any], path: Path) -> None:
             ],
         )  # fmt: skip
     for kind, key in (
-        ("instances, without bag labels", "per_class"),
-        ("bags", "per_class_of_bags"),
+        (f"{words().instances}, without tags", "per_class"),
+        (words().bags, "per_class_of_bags"),
     ):
         if found[key]:
             print_table(
@@ -97,25 +100,27 @@ def explanations(found: dict[str, Any]) -> list[str]:
     if "calibration_error" in found:
         said.append(
             "Calibration error: how far probabilities are from the share of labels that are right, "
-            f"on the {found['instances']:,} labelled instances of this table."
+            f"on the {found['instances']:,} labelled {words().instances} of this table."
         )
     if strange := found["unknown_labels"]:
         first = next(iter(strange))
         said.append(
-            f"{sum(strange.values()):,} of the {found['instances']:,} labelled instances have "
-            "labels that the model does not know, and count as wrong: "
+            f"{sum(strange.values()):,} of the {found['instances']:,} labelled "
+            f"{words().instances} have labels that the model does not know, and count as wrong: "
             f"{listed(f'{name} {n:,}' for name, n in strange.items())}. If that is another name, "
             f"use {argument('rename')}; if they are none of the classes, {argument('none', first)}."
         )
     if found["yardsticks"]:
         said.append(
-            "Most frequent tags: those of this table for every bag; for an instance, the most "
-            "frequent tag, given tags that of its bag."
+            f"Most frequent tags: those of this table for every {words().bag}; for a "
+            f"{words().instance}, the most frequent tag, given tags that of its {words().bag}. "
+            f"Wrong tags: share of all answers whether a {words().bag} has a class. Ranking loss, "
+            "one error and coverage judge the order of classes by probability: less is better."
         )
     if found["fitted_to_this_table"]:
         said.append(
             "The model was fitted to this table, by its name and size: expect lower figures and "
-            "less reliable probabilities on new bags."
+            f"less reliable probabilities on new {words().bags}."
         )
     return said
 
@@ -211,7 +216,7 @@ def report(
     corrections: o.Corrections = None,
     check_bag_labels: Annotated[
         bool,
-        typer.Option("--check", help="Also list bag labels that look wrong; this takes five fits."),
+        typer.Option("--check", help="Also list tags that look wrong; this takes five fits."),
     ] = False,
     as_json: o.Json = False,
 ) -> None:

@@ -22,7 +22,7 @@ def export(
 ) -> None:
     """Export a model to ONNX, for programs without unbag.
 
-    The input is the features of one bag. The outputs are the class probabilities of its instances,
+    The input is the features of one bag. The outputs are the class probabilities of its rows,
     and the probability that each class occurs in the bag.
 
     Example: unbag export words.unbag -o words.onnx

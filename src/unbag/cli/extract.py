@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unbag import _messages
 from unbag._messages import argument, counted
+from unbag.tables.extracted import words_of
 from unbag.tables.roles import Roles
 
 from . import options as o
@@ -22,7 +24,7 @@ app: typer.Typer = typer.Typer(no_args_is_help=True, add_completion=False)
 # Files with notes that are named; the others are counted.
 MOST_NOTES = 5
 
-about_instances = partial(typer.Option, rich_help_panel="Instances")
+about_instances = partial(typer.Option, rich_help_panel="Calls, regions or windows")
 about_networks = partial(typer.Option, rich_help_panel="Networks of others")
 about_tags = partial(typer.Option, rich_help_panel="Tags")
 
@@ -44,7 +46,8 @@ Embed = Annotated[
     str | None,
     about_networks(
         metavar="NETWORK",
-        help="Describe instances by a network, ONNX or TFLite: its path, or birdnet for calls.",
+        help="Describe calls or regions by a network, ONNX or TFLite: its path, or birdnet for "
+        "calls.",
     ),
 ]
 EmbedLayer = Annotated[
@@ -61,7 +64,7 @@ ROLES_OF_TAGS = ("bag", "label_columns", "label_separator", "untagged", "none")
 
 @app.callback()
 def extract() -> None:
-    """Make tables of instances of recordings, pictures and signals.
+    """Cut recordings into calls, pictures into regions, signals into windows: a table.
 
     Example: unbag extract audio recordings --tags tags.csv -o calls.parquet
     """
@@ -116,8 +119,8 @@ def audio(
     split: Annotated[
         float | None,
         about_tags(
-            help="Seconds of bags that long recordings are cut into. Tags with columns start and "
-            "end hold in the bags that they overlap."
+            help="Seconds of the pieces that long recordings are cut into; each is a bag. Tags "
+            "with columns start and end hold in the pieces that they overlap."
         ),
     ] = None,
     jobs: o.Jobs = -1,
@@ -298,6 +301,9 @@ def extract_shown(
     """Extract instances; show how far that has got, what was found, and notes on files."""
     from unbag.extract.extraction import extract, summary
 
+    _messages.current_words = words_of(
+        kind.name, kind.things, {"windows": getattr(kind, "windows", None)}
+    )
     with progress("extracting") as report:
 
         def on_file(done: int, total: int, name: str, fault: str | None) -> None:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unbag._files import check_output, existing_file, looks_like_parquet
-from unbag._messages import listed
+from unbag._messages import listed, words
 from unbag.labels import LabelSets, bags_per_class, rare_classes
 from unbag.settings import Settings
-from unbag.tables.extracted import extracted_facts
 from unbag.tables.roles import NOT_LEARNT_FROM, ROLES
 
 from . import options as o
@@ -18,9 +17,6 @@ from .console import messages, progress, show_plan
 
 if TYPE_CHECKING:
     from unbag.learning import TrainingSet
-
-#: What rows are called in tables of `unbag extract`, by the kind of media.
-EXTRACTED: dict[str, str] = {"audio": "calls", "images": "regions", "signals": "windows"}
 
 
 @o.with_options(*(name for name in ROLES if name != "instance_labels"), settings=Settings)
@@ -33,17 +29,19 @@ def fit(
     ignore_known: Annotated[bool, o.rarely("--ignore-known", help=o.IGNORE_KNOWN)] = False,
     minutes: Annotated[
         float | None,
-        o.rarely(min=0, help="With --model auto: after so long, the best so far is taken."),
+        o.rarely(min=0, help="With --model auto: time limit; the best found so far is kept."),
     ] = None,
     in_memory: Annotated[bool, o.rarely("--in-memory", help=o.IN_MEMORY)] = False,
     out_of_core: Annotated[bool, o.rarely("--out-of-core", help=o.OUT_OF_CORE)] = False,
     resume: Annotated[
-        bool, o.rarely("--resume", help="Go on where a fit out of core was stopped.")
+        bool, o.rarely("--resume", help="Go on where a fit with --out-of-core was stopped.")
     ] = False,
     dry_run: o.DryRun = False,
     as_json: o.Json = False,
 ) -> None:
-    """Learn to label instances from the labels of their bags.
+    """Learn to label single rows, such as calls, from the tags of whole bags.
+
+    A bag is all rows with one list of tags, such as the calls of a recording.
 
     Example: unbag fit words.csv --bag word --labels tags -o words.unbag
     """
@@ -89,10 +87,6 @@ def fit(
                 source, wanted, corrections=corrections, ignore_known=ignore_known, progress=report
             ).check_learnable()
         data.announced()
-        facts = extracted_facts(source)
-        instances = "rows" if facts is None else EXTRACTED.get(facts.kind, "rows")
-        if facts is not None and facts.settings.get("windows"):
-            instances = "windows"
     show_classes(data.label_sets)
     if settings.model == "auto":
         from .tune import tuned_model
@@ -104,7 +98,7 @@ def fit(
     if corrections is not None:
         info["corrections"] = corrections.name
     fitted.save(output, info=info)
-    summarise(fitted, data, output, instances)
+    summarise(fitted, data, output)
     if learns_rates(fitted.model):
         messages.note(sentence_about_rates(fitted, data.bags, data.label_sets))
 
@@ -112,14 +106,17 @@ def fit(
 def show_classes(labels: LabelSets) -> None:
     """Print in how many bags each class is, what else bags may be, and which classes are rare."""
     counts = sorted(bags_per_class(labels).items(), key=lambda item: -item[1])
-    messages.note(f"Bags of each class: {listed(f'{name} {n:,}' for name, n in counts)}.")
+    bags = words().bags
+    messages.note(
+        f"{bags.capitalize()} with each class: {listed(f'{name} {n:,}' for name, n in counts)}."
+    )
     n_none = int((labels.forbidden.all(axis=1) & ~labels.open).sum())
     is_any = labels.optional.all(axis=1) | (labels.open & ~labels.required.any(1))
     n_unknown = int((is_any & ~labels.is_tagged).sum())
     others = [f"{n:,} {what}" for n, what in ((n_none, "have none of them"),
                                               (n_unknown, "may have any")) if n]  # fmt: skip
     if others:
-        messages.note(f"Of {len(labels):,} bags, {' and '.join(others)}.")
+        messages.note(f"Of {len(labels):,} {bags}, {' and '.join(others)}.")
     rare = rare_classes(labels)
     if rare is not None:
         messages.warn(f"{rare}.")
@@ -136,7 +133,7 @@ def fit_shown(unfitted: Any, data: "TrainingSet") -> Any:
         return data.fit(unfitted, watch=lambda reached: report(len(reached.history), most))
 
 
-def summarise(model: Any, data: "TrainingSet", output: Path, instances: str = "rows") -> None:
+def summarise(model: Any, data: "TrainingSet", output: Path) -> None:
     """Print what was fitted to which data."""
     from unbag.learning import decided
 
@@ -166,10 +163,12 @@ def summarise(model: Any, data: "TrainingSet", output: Path, instances: str = "r
         from .tune import show_search
 
         show_search(tuning)
-    messages.note(fitted.decision_.sentence(instances))
+    decision = fitted.decision_
+    every = f" To label every {words().instance}: --background no." if decision.background else ""
+    messages.note(f"{decision.sentence(*words())}{every}")
     messages.note(
-        f"Fitted to {result['bags']:,} bags, {result['instances']:,} instances, "
-        f"{result['features']} features, {len(result['classes'])} classes in "
-        f"{result['iterations']} iterations; log-likelihood {result['log_likelihood']:.1f}."
+        f"Fitted to {result['bags']:,} {words().bags}, {result['instances']:,} "
+        f"{words().instances}, {result['features']} features, {len(result['classes'])} classes in "
+        f"{result['iterations']} iterations."
     )
     messages.note(f"Written to {output}.")

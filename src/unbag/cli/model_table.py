@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from unbag._files import ALL, TABLES, check_format, check_output
-from unbag._messages import argument
+from unbag._messages import argument, words
 from unbag.labels import LabelSets
 from unbag.tables import BagTable, Roles
 from unbag.tables.table import Paths
@@ -120,13 +120,13 @@ def load_and_read(
         n_learnt = info.get("known_instance_labels")
         if n_told:
             messages.note(
-                f"{n_told:,} labelled instances are left out of the comparison: their labels were "
-                "known when the model was fitted."
+                f"{n_told:,} labelled {words().instances} are left out of the comparison: their "
+                "labels were known when the model was fitted."
             )
         elif isinstance(n_learnt, int) and n_learnt and n_given(data.bags.instance_labels):
             messages.note(
-                f"The model has learnt from {n_learnt:,} known labels of instances. If they are in "
-                "this table, name them by --corrections, or their column by known in a file for "
-                "--roles, to leave them out."
+                f"The model has learnt from {n_learnt:,} known labels of {words().instances}. If "
+                "they are in this table, name them by --corrections, or their column by known in a "
+                "file for --roles, to leave them out."
             )
     return fitted, header, data, labels

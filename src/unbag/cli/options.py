@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args,
 
 import typer
 
+from unbag import _messages
 from unbag._declared import Declared, declarations
 from unbag._files import DataError
 from unbag.settings import Settings
@@ -34,7 +35,7 @@ DataOrMedia = Annotated[
 ]
 OneFile = Annotated[Path, typer.Argument(help=f"{FORMATS}.")]
 IgnoreLabels = Annotated[
-    bool, typer.Option("--ignore-labels", help="Ignore the bag labels in the table.")
+    bool, typer.Option("--ignore-labels", help="Ignore the tags in the table.")
 ]
 Corrections = Annotated[
     Path | None,
@@ -62,7 +63,7 @@ Json = Annotated[
 ]
 IN_MEMORY = "Read the whole table into memory, even if it is large."
 OUT_OF_CORE = "Keep a Parquet table on disk, and read it in blocks."
-IGNORE_KNOWN = "Do not learn from labels of instances that people gave."
+IGNORE_KNOWN = "Do not learn from labels of single rows that people gave."
 #: Declares an option that only ``--help-all`` shows.
 rarely: Callable[..., Any] = partial(typer.Option, hidden=True)
 
@@ -221,8 +222,10 @@ def made(settings: Any, typed: dict[str, Any]) -> Any:
 
 def open_table(table: "Paths") -> "Source":
     """Open the table that a command is given; errors in its numbers name it."""
+    from unbag.tables.extracted import words_for
     from unbag.tables.table import open_source
 
     source = open_source(table)
     messages.table = source.path
+    _messages.current_words = words_for(source)
     return source

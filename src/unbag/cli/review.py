@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from unbag._files import check, check_outputs
-from unbag._messages import require
+from unbag._messages import require, words
 from unbag.tables.answers import log_beside
 
 from . import options as o
@@ -62,7 +62,7 @@ def review(
     ignore_labels: o.IgnoreLabels = False,
     as_json: o.Json = False,
 ) -> None:
-    """Look at bags, listen, and correct their labels on a page of this machine.
+    """Look, listen, and correct labels and tags, on a page of this machine.
 
     Each answer is on disk before the page confirms it: the review can be stopped at any time, and
     goes on where it was. `unbag fit --corrections LOG` learns from the answers.
@@ -81,8 +81,8 @@ def review(
     path = log_beside(data.path) if log is None else log
     check(
         hasattr(fitted, "annotate_proba"),
-        f"{model}: {type(fitted.model).__name__} gives instances no probabilities, and cannot be "
-        "reviewed: fit a model that does, such as a linear one.",
+        f"{model}: {type(fitted.model).__name__} gives {words().instances} no probabilities, and "
+        "cannot be reviewed: fit a model that does, such as a linear one.",
     )
     if export:
         check(path.exists(), f"{path} does not exist: nothing has been answered yet.")
@@ -223,8 +223,8 @@ def write_exports(
          "known_labels": n_labelled, "fitted_again": session.model_number > 0}
     )  # fmt: skip
     messages.note(
-        f"{n_answers(session)}; {n_labelled:,} of {session.bags.n_instances:,} instances "
-        "have a label that people gave."
+        f"{n_answers(session)}; {n_labelled:,} of {session.bags.n_instances:,} "
+        f"{words().instances} have a label that people gave."
     )
     for output in outputs:
         messages.note(f"Written to {output}.")

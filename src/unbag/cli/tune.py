@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from unbag._messages import words
+
 from .console import messages, progress
 from .printing import print_table
 
@@ -45,7 +47,7 @@ def described(tuning: dict[str, Any]) -> str:
     """Return which settings were chosen, and from how many."""
     chosen = tuning.get("chosen", {})
     chosen = ", ".join(f"{name} {_text(value)}" for name, value in chosen.items())
-    return f"{chosen}; of {len(tuning.get('tried', ()))} settings tried on held-out bags"
+    return f"{chosen}; of {len(tuning.get('tried', ()))} settings tried on held-out {words().bags}"
 
 
 def _text(value: object) -> str:

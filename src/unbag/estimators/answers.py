@@ -17,7 +17,7 @@ from unbag.fitting.calibration import AS_IT_IS, Presence
 from unbag.fitting.held_out import UNLIKELY
 from unbag.fitting.linear import linear_scores
 from unbag.fitting.parts import log_softmax
-from unbag.union import IntractableBagWarning, most_likely_labels
+from unbag.union import Inference, IntractableBagWarning, most_likely_labels
 from unbag.union.conditioner import Conditioner
 from unbag.union.policy import OnIntractable, describe_relaxed
 from unbag.validation import check_known_background, known_columns
@@ -307,8 +307,7 @@ class UnionClassifier(ProbabilisticClassifier):
     def _conditioned(self, scores, problem):
         """Return posteriors, and warn of bags whose labels were relaxed."""
         result = self.conditioner_.infer(scores, problem)
-        if len(bags := np.flatnonzero(result.relaxed.any(axis=1))):
-            warn_caller(describe_relaxed(bags), IntractableBagWarning)
+        warn_of_relaxed(result)
         return result.posterior
 
     def log_likelihood(self, X: BagsLike, y: LabelSetsLike) -> NDArray[np.float64]:
@@ -337,6 +336,12 @@ class UnionClassifier(ProbabilisticClassifier):
         policy = self.conditioner_.on_intractable
         log_likelihood = self._log_likelihood(bags, labels, on_intractable=policy)
         return np.where(has_new_label, UNLIKELY, np.maximum(log_likelihood, UNLIKELY))
+
+
+def warn_of_relaxed(result: Inference) -> None:
+    """Warn of the bags whose label sets inference relaxed because they have too many labels."""
+    if len(bags := np.flatnonzero(result.relaxed.any(axis=1))):
+        warn_caller(describe_relaxed(bags), IntractableBagWarning)
 
 
 class LinearUnionClassifier(UnionClassifier):

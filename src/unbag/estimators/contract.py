@@ -22,7 +22,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from unbag._messages import warn_caller
+from unbag._messages import warn_caller, words
 from unbag._scikit_learn import BaseEstimator, ClassifierMixin
 from unbag.bags import Bags, BagsLike, value_array
 from unbag.fitting import BagSource
@@ -366,8 +366,9 @@ def possible_label_sets(
     if len(unfilled):
         b = unfilled[0]
         raise ValueError(
-            f"Bag {bags.ids[b]} has the labels {sorted(map(str, labels[int(b)]))} but no "
-            "instances: give it instances, or take away its labels."
+            f"{words().bag.capitalize()} {bags.ids[b]} has the labels "
+            f"{sorted(map(str, labels[int(b)]))} but no {words().instances}: give it "
+            f"{words().instances}, or take away its labels."
         )
     if on_impossible == "raise":
         raise ImpossibleBagError(bags.ids[impossible].tolist(), len(bags))
@@ -378,8 +379,10 @@ def possible_label_sets(
     if not used.any():
         raise ValueError(NO_BAG_LEFT)
     found = describe_impossible(bags.ids[impossible], len(bags))
-    action = "were taken as optional, empty ones left out" if relax else "were left out"
-    warn_caller(f"{found} They {action}.", ImpossibleBagWarning)
+    action = "They were left out"
+    if relax:
+        action = "Their labels were taken as optional, and those without any were left out"
+    warn_caller(f"{found} {action}.", ImpossibleBagWarning)
     optional = problem.named & taken[:, None]
     relaxed = {b: optional[b].nonzero()[0] for b in taken.nonzero()[0].tolist()}
     return problem.relaxed(optional), used, relaxed

@@ -41,6 +41,7 @@ from unbag._messages import (
     one_line,
     shortened,
     warn_caller,
+    words,
 )
 from unbag._platform import locked_folder
 from unbag._threads import completed, job_count
@@ -401,9 +402,9 @@ def _about_matches(matched: MatchedTags, tags: Tags, kind: MediaKind) -> list[st
         lines.append(f"The columns {' and '.join(tags.times)} of {tags.path} are not used.")
     if n_timed and kind.split is None:
         lines.append(
-            f"Tags of stretches: each stretch of these {n_timed:,} {kind.things} is a bag, and the "
-            f"rest of each is one without tags, whose meaning {argument('untagged')} says. Even "
-            f"pieces of all: {argument('split', 60)}."
+            f"Tags of stretches: each stretch of these {n_timed:,} {kind.things} is a piece, and "
+            f"the rest of each is one without tags, whose meaning {argument('untagged')} says. "
+            f"Even pieces of all: {argument('split', 60)}."
         )
     elif kind.split is not None and n_timed < len(matched.of_bags):
         lines.append(
@@ -551,10 +552,10 @@ def summary(result: Extracted, things: str) -> list[str]:
     n_read = result.files - len(result.failed)
     bags = counted(n_read, thing, things)
     if result.are_stretches:
-        thing, things = "bag", "bags"
+        thing, things = "piece", "pieces"
     if result.bags != n_read:
         bags = f"{counted(result.bags, thing, things)} in {counted(n_read, 'file')}"
-    lines = [f"{counted(result.instances, 'instance')} of {bags}."]
+    lines = [f"{counted(result.instances, words().instance)} of {bags}."]
     if result.resumed:
         lines.append(f"Finished by an earlier run: {counted(result.resumed, 'file')}.")
     if result.without_instances:
@@ -566,7 +567,8 @@ def summary(result: Extracted, things: str) -> list[str]:
             else ""
         )
         lines.append(
-            f"Without instances: {counted(len(result.without_instances), thing, things)}, such as "
+            f"Without {words().instances}: "
+            f"{counted(len(result.without_instances), thing, things)}, such as "
             f"{listed(result.without_instances[:3])}{of_tagged}."
         )
     if result.tagged_other_files:

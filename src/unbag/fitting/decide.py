@@ -103,23 +103,23 @@ class Decision:
         """Whether there is a background class."""
         return self.kind == "background"
 
-    def sentence(self, instances: str = "instances") -> str:
-        """Say what was decided, in a sentence; what instances are called may be given."""
+    def sentence(self, instances: str = "instances", bags: str = "bags") -> str:
+        """Say what was decided; what instances and bags are called may be given."""
         if self.kind == "missed":
             share = max(self.held_out.get("missed_share", 0.0), 0.01)
             return (
                 f"About {100 * share:.0f} % of the tags seem to be missing, so {instances} may get "
-                "labels that their bags are not tagged with."
+                f"labels that their {bags} are not tagged with."
             )
         if self.kind == "background":
             share = self.held_out.get("background_share")
             found = "Some" if share is None else f"About {100 * share:.0f} %"
             return (
-                f"{found} of the {instances} look like none of the tags of their bags: they are "
+                f"{found} of the {instances} look like none of the tags of their {bags}: they are "
                 "background and get no label."
             )
-        one = instances.removesuffix("s")
-        return f"Every {one} gets one of the tags of its bag, even if it is noise."
+        one, bag = instances.removesuffix("s"), bags.removesuffix("s")
+        return f"Every {one} gets one of the tags of its {bag}, even if it is noise."
 
     def settings(self, settings: LinearSettings) -> LinearSettings:
         """Return the settings of a fit with this decision."""

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
+from unbag._messages import words
+
 WIDTH, HEIGHT = 420, 220
 RIGHT, TOP, BOTTOM = 16, 12, 40
 #: Room for the name of the vertical axis, and for each character of its ticks.
@@ -130,7 +132,7 @@ def calibration_chart(
             radius = 3 + 7 * (count / largest) ** 0.5
             axes.shapes.append(
                 f'<circle class="point" cx="{axes.x(x):.1f}" cy="{axes.y(y):.1f}" '
-                f'r="{radius:.1f}"><title>{number(count)} instances: probability {x:.2f}, '
-                f"right {y:.2f}</title></circle>"
+                f'r="{radius:.1f}"><title>{number(count)} {words().instances}: '
+                f"probability {x:.2f}, right {y:.2f}</title></circle>"
             )
     return axes.svg()

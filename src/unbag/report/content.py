@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag._files import PathLike, check
-from unbag._messages import argument, warn_caller
+from unbag._messages import argument, warn_caller, words
 from unbag._version import __version__
 from unbag.annotations import (
     Annotations,
@@ -93,6 +93,7 @@ def content(
     warn_of_gaps(shown_media)
     return {
         "title": title,
+        "words": words(),
         "version": __version__,
         "labels_known": labels is not None,
         "summary": summary(bags, labels, answers, truth),
@@ -123,29 +124,33 @@ def summary(
     bags: Bags, labels: LabelSets | None, answers: Annotations, truth: Truth
 ) -> list[tuple[str, str]]:
     """List the facts at the top: sizes, and how certain the labels are."""
+    (instances, many), bag = words(), words().bag
     facts = [
-        ("bags", number(len(bags))),
-        ("instances", number(bags.n_instances)),
+        (many, number(len(bags))),
+        (instances, number(bags.n_instances)),
         ("features", number(bags.n_features)),
-        ("instances per bag, median", number(float(np.median(bags.sizes))) if len(bags) else "0"),
+        (
+            f"{instances} per {bag}, median",
+            number(float(np.median(bags.sizes))) if len(bags) else "0",
+        ),
     ]
     if labels is not None:
         n_present = count_bags(labels, 1).sum()
-        facts.append(("labels per bag, mean", f"{n_present / max(len(labels), 1):.2f}"))
+        facts.append((f"tags per {bag}, mean", f"{n_present / max(len(labels), 1):.2f}"))
         if n_unknown := int(count_bags(labels, -1).sum()):
-            facts.append(("unknown labels", number(n_unknown)))
+            facts.append(("unknown tags", number(n_unknown)))
     if bags.n_instances:
         facts.append(("mean probability of labels", percent(answers.probability.mean())))
     figures = answers.figures()
     for status in (Status.BACKGROUND, Status.NO_TAG):
         if figures.status[status]:
-            facts.append((f"instances: {status}", number(figures.status[status])))
+            facts.append((f"{instances}: {status}", number(figures.status[status])))
     if figures.tags_without_instance:
         missing = f"{number(figures.tags_without_instance)} of {number(figures.tags)}"
-        facts.append(("labels of bags without an instance", missing))
+        facts.append((f"tags that no {words().instance} got", missing))
     if figures.rare_rows:
-        facts.append(("instances that could be of a rare class", number(figures.rare_rows)))
-    facts.append(("instances worth a look", number(figures.review)))
+        facts.append((f"{instances} that could be of a rare class", number(figures.rare_rows)))
+    facts.append((f"{instances} worth a look", number(figures.review)))
     if truth is not None:
         right = texts(answers.label)[truth[1]] == truth[0][truth[1]]
         facts.append(
@@ -213,7 +218,8 @@ def confidence_chart(answers: Annotations) -> str | None:
     sure = np.mean(answers.probability > 0.95)
     return histogram(
         counts.tolist(), edges.tolist(), x_label="probability of the chosen label",
-        y_label="instances", title=f"{sure:.0%} of instances have a label above 95 % probability",
+        y_label=words().instances,
+        title=f"{sure:.0%} of {words().instances} have a label above 95 % probability",
     )  # fmt: skip
 
 
@@ -227,7 +233,7 @@ def evaluation_part(
     n_bags = max(MOST_MEASURED // max(len(model.classes_), 1), 1)
     if len(bags) > n_bags:
         chosen = np.sort(np.random.default_rng(0).choice(len(bags), n_bags, replace=False))
-        measured_on = f"Measured on {number(n_bags)} of the bags, drawn at random."
+        measured_on = f"Measured on {number(n_bags)} of the {words().bags}, drawn at random."
         bags, labels = bags[chosen], None if labels is None else labels[chosen]
         truth = None if truth is None else known_labels(bags)
     found = evaluate(model, bags, labels, truth)

@@ -75,7 +75,7 @@
       bag.hidden = !(hasClass && bag.dataset.id.toLowerCase().includes(name));
       shown += bag.hidden ? 0 : 1;
     }
-    document.getElementById("filtered").textContent = `${shown} of ${bags.length} bags`;
+    document.getElementById("filtered").textContent = `${shown} of ${bags.length}`;
   };
   byClass.addEventListener("change", filter);
   byName.addEventListener("input", filter);

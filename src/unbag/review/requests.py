@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from unbag._messages import words
 from unbag.tables.answers import STATE_NAMES, STATES, LabelChange, TagChange
 from unbag.tagging import BACKGROUND_NAME, UNKNOWN_MARK, is_word_for_none, normal_spelling
 
@@ -74,7 +75,7 @@ def accept(session: "Session", request: dict[str, Any], b: int) -> Fields:
 def _instance(session: "Session", request: dict[str, Any], b: int) -> int:
     place = request.get("instance")
     if type(place) is not int or not 0 <= place < session.bags.sizes[b]:
-        raise Refused(422, "there is no such instance in this bag")
+        raise Refused(422, f"there is no such {words().instance} in this {words().bag}")
     return place
 
 
@@ -167,8 +168,8 @@ def _check_not_labelled(session: "Session", b: int, column: int) -> None:
     n_pinned = int((session.pins[session.rows(b)] == column).sum())
     if n_pinned:
         raise Refused(
-            409, f"{n_pinned} instances of this bag are labelled {session.names[column]}: change "
-            "them first",
+            409, f"{n_pinned} {words().instances} of this {words().bag} are labelled "
+            f"{session.names[column]}: change them first",
         )  # fmt: skip
 
 
@@ -196,7 +197,7 @@ def _left_of_groups(session: "Session", b: int, column: int) -> list[TagChange]:
             raise Refused(
                 409, f"{session.names[column]} is one of the {len(group.columns)} classes of the "
                 f"tag {group.name}, and not a tag by itself: strike the whole tag, or label the "
-                "instances",
+                f"{words().instances}",
             )  # fmt: skip
         found += _needed_tags(session, b, [session.names[others[0]]])
         found.append(TagChange(group.name, "absent", "present"))

@@ -29,7 +29,7 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from unbag._files import DataError, parsed_json
-from unbag._messages import argument
+from unbag._messages import argument, words
 from unbag.report.bag_view import timeline
 from unbag.report.media import Media
 
@@ -298,7 +298,10 @@ class ReviewServer:
         self.end_redirect()
         text = (files("unbag.review") / "page.html").read_text(encoding="utf-8")
         # The token has only letters, digits, - and _.
-        return Response(text.replace("TOKEN", self.token), media_type="text/html")
+        text = text.replace("TOKEN", self.token)
+        instances, bags = words()
+        text = text.replace("INSTANCES", instances).replace("BAGS", bags)
+        return Response(text, media_type="text/html")
 
     def _static(self, request: Request) -> Response:
         name = request.url.path.removeprefix("/")
@@ -357,7 +360,7 @@ class ReviewServer:
         first, *_ = _numbers(request, "first") or [0]
         rows = _numbers(request, "rows")
         if len(rows) > GALLERY_PAGE or max(rows, default=-1) >= self.session.bags.n_instances:
-            raise Refused(422, "there are no such instances")
+            raise Refused(422, f"there are no such {words().instances}")
         self.session.take_in_others()
         found = self.session.gallery(name, order, first, GALLERY_PAGE)
         self._say_what_has_media(found["instances"])
@@ -367,7 +370,7 @@ class ReviewServer:
     def _media(self, request: Request) -> Response:
         i = request.path_params["instance"]
         if i >= self.session.bags.n_instances:
-            raise Refused(404, "there is no such instance")
+            raise Refused(404, f"there is no such {words().instance}")
         return Json(self._medium(i))
 
     def _answer(self, request: Request) -> Response:

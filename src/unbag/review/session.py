@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from unbag._messages import words
 from unbag.annotations import (
     BLOCK,
     CERTAIN,
@@ -407,7 +408,7 @@ class Session(ReviewState):
     def checked_bag(self, b: Any) -> int:
         """Return the number of a bag, if there is one."""
         if type(b) is not int or not 0 <= b < len(self.bags):
-            raise Refused(404, "there is no such bag")
+            raise Refused(404, f"there is no such {words().bag}")
         return b
 
     def bag_view(self, b: int) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unbag._files import check
-from unbag._messages import shortened
+from unbag._messages import shortened, words
 from unbag.annotations import class_text
 from unbag.bags import Bags
 from unbag.groups import Groups
@@ -320,11 +320,11 @@ class ReviewState:
                 found = self.ids[self.rows(b).start + change.instance]
                 check(
                     found == change.id,
-                    f"{read.path} labels {shortened(change.id)} as instance "
-                    f"{change.instance + 1} of bag {shortened(answer.bag)}, which is "
+                    f"{read.path} labels {shortened(change.id)} as {words().instance} "
+                    f"{change.instance + 1} of {words().bag} {shortened(answer.bag)}, which is "
                     f"{shortened(found)} in this table: its rows are in another order. Review the "
                     "table as it was, or pass the log to unbag fit --corrections, which finds "
-                    "instances by their ids.",
+                    f"{words().instances} by their ids.",
                 )
 
     # What follows from them.

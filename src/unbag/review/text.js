@@ -1,7 +1,11 @@
 "use strict";
+// What people call the rows and the bags of this table, such as calls and recordings.
+const { instances: MANY, bags: BAGS } = document.documentElement.dataset;
+const [ONE, BAG] = [MANY, BAGS].map((word) => word.replace(/s$/, ""));
+const capital = (word) => word[0].toUpperCase() + word.slice(1);
 // Every word that the page says.
 const TEXT = {
-  bags: "Bags",
+  bags: capital(BAGS),
   gallery: "Gallery",
   find: "Find",
   refit: "Fit again",
@@ -10,21 +14,21 @@ const TEXT = {
   close: "Close",
   cancel: "Cancel",
   ok: "OK",
-  tags: "Tags of the bag",
+  tags: `Tags of the ${BAG}`,
   addTag: "+ tag",
-  instances: "Instances",
-  choices: "Labels of the selected instance",
+  instances: capital(MANY),
+  choices: `Labels of the selected ${ONE}`,
   actions: "Actions",
-  timeline: (n, seconds) => `Time line of ${seconds} seconds with ${n} instances`,
-  anyTag: "The tags of this bag are unknown: it may contain any class.",
-  noTag: "This bag contains none of the classes.",
-  impossible: "The instances cannot have all of these tags, and no other: correct a tag or a label.",
-  aside: (place, label) => `Instance ${place} was labelled ${label}, which is not a tag of this bag: label it again, or add the tag.`,
+  timeline: (n, seconds) => `Time line of ${seconds} seconds with ${n} ${MANY}`,
+  anyTag: `The tags of this ${BAG} are unknown: it may contain any class.`,
+  noTag: `This ${BAG} contains none of the classes.`,
+  impossible: `The ${MANY} cannot have all of these tags, and no other: correct a tag or a label.`,
+  aside: (place, label) => `${capital(ONE)} ${place} was labelled ${label}, which is not a tag of this ${BAG}: label it again, or add the tag.`,
   strike: (label) => `Strike ${label} from the tags`,
   unsure: (label) => `Mark ${label} as unsure`,
   sure: (label) => `Mark ${label} as present`,
   tagState: { present: "present", unknown: "unsure", absent: "struck out" },
-  about: (count) => `about ${count} instances`,
+  about: (count) => `about ${count} ${MANY}`,
   segment: "Segment",
   band: "Band",
   around: "Around",
@@ -32,8 +36,8 @@ const TEXT = {
   loading: "…",
   noMedium: (name, reason) => `${name}: ${reason}. If the folder has moved, pass --media-root.`,
   mediumFailed: "cannot be loaded",
-  picture: (place) => `Picture of instance ${place}`,
-  instance: (place) => `Instance ${place}`,
+  picture: (place) => `Picture of ${ONE} ${place}`,
+  instance: (place) => `${capital(ONE)} ${place}`,
   labelled: (label) => `labelled ${label}`,
   given: "in the table",
   was: (label, share) => `was ${label} ${share}`,
@@ -50,46 +54,46 @@ const TEXT = {
   asked: {
     random: "chosen at random",
     entropy: "least certain",
-    gain: "tells most about its bag",
+    gain: `tells most about its ${BAG}`,
     "rare class": "could be of a rare class",
     tag: "is this tag right?",
   },
-  isThere: (label) => `Is there ${label} in this bag?`,
+  isThere: (label) => `Is there ${label} in this ${BAG}?`,
   yes: "Yes",
   no: "No",
   saved: (label) => `Saved: ${label}.`,
   savedTag: (label, state) => `Saved: ${label} is ${state}.`,
   savedClass: (label) => `Saved: new class ${label}.`,
-  accepted: "Saved: all labels of the bag accepted.",
+  accepted: `Saved: all labels of the ${BAG} accepted.`,
   skipped: "Skipped.",
   undone: "Undone.",
   same: "It has that label already.",
   changed: (count) => {
     if (count === 0) return "";
-    return count === 1 ? " This changed 1 other instance." : ` This changed ${count} other instances.`;
+    return count === 1 ? ` This changed 1 other ${ONE}.` : ` This changed ${count} other ${MANY}.`;
   },
   nothingToUndo: "There is nothing to undo.",
-  allLabelled: "All instances of this bag are labelled.",
+  allLabelled: `All ${MANY} of this ${BAG} are labelled.`,
   goOn: "Going on is worth more than staying: n.",
   finished: "There is nothing left to ask.",
-  surveying: "The model is looking at all bags…",
+  surveying: `The model is looking at all ${BAGS}…`,
   notSaved: (why) => `Not saved: ${why}`,
   failed: (why) => `Failed: ${why}`,
   unreachable: "the server does not answer. Is `unbag review` still running?",
-  progress: (state) => `${state.labelled.toLocaleString()} of ${state.instances.toLocaleString()} instances labelled · ${state.answers.toLocaleString()} ${state.answers === 1 ? "answer" : "answers"}`,
+  progress: (state) => `${state.labelled.toLocaleString()} of ${state.instances.toLocaleString()} ${MANY} labelled · ${state.answers.toLocaleString()} ${state.answers === 1 ? "answer" : "answers"}`,
   wrongShare: (share, low, high) => `about ${share} of all labels wrong (${low} to ${high})`,
   gain: (coming, gain, change) => {
     const next = coming === 1 ? "the next answer" : `the next ${coming} answers`;
     return change > 0
       ? `${next} would change about ${change.toFixed(change < 10 ? 1 : 0)} labels`
-      : `${next}: ${gain} bits less doubt`;
+      : `${next} would make other labels more certain (${gain} bits)`;
   },
   learnt: "The model has learnt from the answers.",
   fitProgress: (share) => `Fitting again: ${share}`,
   newAnswers: (count, every) => (every ? `${count} of ${every} new answers until the next fit` : `${count} new answers since the last fit`),
   pickLabel: "Label by name",
   pickTag: "Add a tag",
-  pickBag: "Find a bag",
+  pickBag: `Find a ${BAG}`,
   pickRight: "What is it?",
   nameClass: "Name of the new class",
   className: "Class",
@@ -98,29 +102,29 @@ const TEXT = {
   back: "Back",
   more: "More",
   precision: (found, count) => {
-    const of = `${count.toLocaleString()} instances`;
+    const of = `${count.toLocaleString()} ${MANY}`;
     if (!found.checked) return `${of}, none checked yet`;
     const share = Math.round((100 * found.right) / found.checked);
     const from = found.threshold === null ? "" : `; 95 % right from ${found.threshold.toFixed(2)} on`;
     return `${of}; ${found.right} of ${found.checked} checked are right (${share} %)${from}`;
   },
-  none: "No instance of this class.",
+  none: `No ${ONE} of this class.`,
   keysTitle: "Keys",
   keys: [
-    ["1 – 9", "label the instance, in the order of probability"],
+    ["1 – 9", `label the ${ONE}, in the order of probability`],
     ["/ letters", "label it by name"],
     ["b", "background: none of the classes"],
-    ["c", "a new class, for this instance"],
-    ["↑ ↓", "another instance"],
+    ["c", `a new class, for this ${ONE}`],
+    ["↑ ↓", `another ${ONE}`],
     ["← →", "another label; Enter takes it"],
     ["space", "play the segment, or stop"],
     ["f", "play its band alone"],
     ["r", "play it with its surroundings"],
-    ["x", "strike the selected label from the tags of the bag"],
+    ["x", `strike the selected label from the tags of the ${BAG}`],
     ["m", "mark the selected label as unsure"],
     ["y / x", "yes or no, where the page asks for a tag"],
     ["t", "add a tag"],
-    ["a", "accept all labels of the bag"],
+    ["a", `accept all labels of the ${BAG}`],
     ["u", "undo the last answer"],
     ["s", "skip"],
     ["n", "next question"],

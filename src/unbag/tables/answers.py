@@ -27,7 +27,7 @@ from unbag._files import (
     unreadable,
     value_of_type,
 )
-from unbag._messages import listed, shortened
+from unbag._messages import listed, shortened, words
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 from unbag.tagging import group_name
@@ -146,9 +146,10 @@ class ReadAnswers:
         values = self.header.get("values")
         if bags is not None and values is not None and values != digest_of_values(bags):
             notes.append(
-                f"{self.path}: the features of the instances are not those that people reviewed. "
+                f"{self.path}: the features are not those that people reviewed. "
                 "That does no harm if they were computed or chosen again; but if rows have changed "
-                "places within a bag, answers are about the wrong ones: restore the order."
+                f"places within a {words().bag}, answers are about the wrong ones: restore the "
+                "order."
             )
         if self.is_torn:
             notes.append(
@@ -324,9 +325,10 @@ def check_same_bags(read: ReadAnswers, bags: Bags) -> None:
     """Raise an error if a log is about other bags."""
     check(
         is_about(read, bags),
-        f"{read.path} is about other bags than those of this table ({read.header.get('table')}, "
-        f"{read.header.get('bags')} bags, {read.header.get('instances')} instances): pass the log "
-        "of this table, or review it again with another log.",
+        f"{read.path} is about other {words().bags} than those of this table "
+        f"({read.header.get('table')}, {read.header.get('bags')} {words().bags}, "
+        f"{read.header.get('instances')} {words().instances}): pass the log of this table, or "
+        "review it again with another log.",
     )
 
 
@@ -334,10 +336,10 @@ def set_aside(path: PathLike, contradictions: Iterable[tuple[str, str]]) -> str:
     """Say which answers are not used, by bag and name of the label."""
     found = sorted(set(contradictions))
     return (
-        f"{path}: answers are set aside, since they contradict the tags of their bags, or name no "
-        f"class ({len(found):,}): "
-        f"{listed(f'{name} in bag {bag}' for bag, name in found)}. Label the instances again, or "
-        "correct the tags."
+        f"{path}: answers are set aside, since they contradict the tags of their {words().bags}, "
+        f"or name no class ({len(found):,}): "
+        f"{listed(f'{name} in {words().bag} {bag}' for bag, name in found)}. Label the "
+        f"{words().instances} again, or correct the tags."
     )
 
 

@@ -10,12 +10,14 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from unbag._files import parsed_json, value_of_type
-from unbag._messages import listed, shortened, warn_caller
+from unbag._messages import Words, listed, shortened, warn_caller
 
 from .roles import MANY_COLUMNS, ONE_COLUMN, Roles
 
 # Key of the metadata: a JSON object.
 MARK = b"unbag.extracted"
+#: What rows are called, by the kind of media.
+INSTANCES = {"audio": "calls", "images": "regions", "signals": "windows"}
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,27 @@ def extracted_facts(source: Any) -> Facts | None:
     except (ValueError, TypeError):
         # Not ours, or damaged: the table is read as any other.
         return None
+
+
+def words_of(kind: str, things: str, settings: Mapping[str, Any], bag: object = None) -> Words:
+    """Return what people call the rows and the bags of an extracted table.
+
+    Examples
+    --------
+    >>> words_of("audio", "recordings", {"windows": None})
+    Words(instances='calls', bags='recordings')
+    """
+    instances = "windows" if settings.get("windows") else INSTANCES.get(kind, "rows")
+    # Files that are cut into several bags have a column of that name.
+    return Words(instances, "pieces" if bag == "bag" else things)
+
+
+def words_for(source: Any) -> Words:
+    """Return what people call the rows and the bags of any table."""
+    facts = extracted_facts(source)
+    if facts is None:
+        return Words("rows", "bags")
+    return words_of(facts.kind, facts.things, facts.settings, facts.roles.get("bag"))
 
 
 def extraction_of(source: Any) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from unbag._files import DELIMITED, DataError, PathLike, check, suffix_of
-from unbag._messages import argument, listed, shortened, warn_caller
+from unbag._messages import argument, listed, shortened, warn_caller, words
 from unbag.tagging import DELIMITER, normal_spelling
 
 from .annotated import KNOWN_LABEL, ROW, answer_columns, known_label_column, written_columns
@@ -159,14 +159,14 @@ def filled_in(
     if given.bag is None:
         raise DataError(
             f"{path} has no column 'bag': pass {argument('bag')}, the column that names the "
-            f"bag of each row. Its columns are {listed(columns)}."
+            f"bag of each row, such as its recording. Its columns are {listed(columns)}."
         )
     if need_labels and not any(getattr(given, source) for source in LABEL_SOURCES):
         raise DataError(
             f"{path} has no labels: pass {argument('labels')} (the column of the labels of each "
-            f"bag), {argument('label_columns')} (one column per label), {argument('label_table')} "
-            f"(a second table with columns bag and label) or {argument('tags')}. Its columns are "
-            f"{listed(columns)}."
+            f"{words().bag}), {argument('label_columns')} (one column per label), "
+            f"{argument('label_table')} (a second table with columns bag and label) or "
+            f"{argument('tags')}. Its columns are {listed(columns)}."
         )
     taken = {column for role, column in given.columns() if role != "features"}
     used = set(numbers) - taken - {NUMBER, KNOWN_LABEL}
@@ -502,6 +502,7 @@ def without_misleading(roles: Roles, path: PathLike, found: Mapping[str, str]) -
         return replace(roles, features=others)
     warn_caller(
         f"{path}: used as features because no other column is numeric: {why}. Add columns that "
-        f"describe the instances; to silence this warning, name them in {argument('features')}."
+        f"describe the {words().instances}; to silence this warning, name them in "
+        f"{argument('features')}."
     )
     return roles

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from unbag._files import DataError, refuse
-from unbag._messages import shortened, suggestion, warn_caller
+from unbag._messages import shortened, suggestion, warn_caller, words
 from unbag.labels import LabelSets
 from unbag.tagging import NO_LABEL, Unknown, label_text, parse_cell
 
@@ -107,14 +107,15 @@ def _compare_bags(second, scan, names, listed_bags):
             if len(left_out) == len(names) or (is_strict and suggestion(names[bag], strangers))
         ),
         lambda bag: (
-            f"Bag {names[bag]!r} ({scan.source.path}, "
+            f"{words().bag.capitalize()} {names[bag]!r} ({scan.source.path}, "
             f"{scan.source.place(int(scan.first_rows[bag]))}) has no row in {second.path}: add "
-            f"one, with {NO_LABEL} if the bag has no labels.{suggestion(names[bag], strangers)}"
+            f"one, with {NO_LABEL} if the {words().bag} has no labels."
+            f"{suggestion(names[bag], strangers)}"
         ),
     )
     if strangers:
         warn_caller(
-            f"{second.path} has labels of {len(strangers)} bags without a row in "
+            f"{second.path} has labels of {len(strangers)} {words().bags} without a row in "
             f"{scan.source.path}, such as {shortened(strangers[0])}: they are ignored."
         )
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from unbag._files import check, refuse
-from unbag._messages import argument
+from unbag._messages import argument, words
 from unbag.bags import Bags, offsets_of
 
 from .roles import Roles
@@ -36,15 +36,15 @@ def _without_rows(bags, source, roles):
         return bags
     check(
         not source.is_wide(roles),
-        f"{source.path} has one row per bag, so that instances with missing values cannot be "
-        f"dropped: pass {argument('missing_values', 'mean')}.",
+        f"{source.path} has one row per bag, so that {words().instances} with missing values "
+        f"cannot be dropped: pass {argument('missing_values', 'mean')}.",
     )
     sizes = np.add.reduceat(~missing, bags.offsets[:-1])
     refuse(
         np.flatnonzero(sizes == 0),
         lambda bag: (
-            f"{source.path}: bag {bags.ids[bag]} has a missing value in every row: fill some in, "
-            f"pass {argument('missing_values', 'mean')}, or remove the bag."
+            f"{source.path}: {words().bag} {bags.ids[bag]} has a missing value in every row: fill "
+            f"some in, pass {argument('missing_values', 'mean')}, or remove the {words().bag}."
         ),
     )
     known = bags.instance_labels

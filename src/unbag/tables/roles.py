@@ -103,11 +103,11 @@ class Roles:
 
     # fmt: off
     bag: Annotated[str | None, Role(
-        "Column with the name of the bag.", is_shown=True)] = None
+        "Column with the name of the bag, such as the recording.", is_shown=True)] = None
     labels: Annotated[str | None, Role(
-        "Column with the labels of the bag, such as wren|thrush.", is_shown=True)] = None
+        "Column with the tags of the bag, such as wren|thrush.", is_shown=True)] = None
     unknown: Annotated[str | None, Role(
-        "Column with labels that may or may not occur in the bag.")] = None
+        "Column with tags that are unsure: the bag may have them or not.")] = None
     label_table: Annotated[PathLike | None, Role(
         "Another table, with columns bag and label, in place of `labels`.",
         "file", "str or path, optional", is_shown=True, is_remembered=False)] = None
@@ -121,10 +121,10 @@ class Roles:
         "places, ids, the truth, and properties of the bag.",
         "columns", is_shown=True, is_remembered=False)] = None
     known: Annotated[str | None, Role(
-        "Column with labels of instances that people gave. Default: known_label, if there is one.",
+        "Column with labels of rows that people gave. Default: known_label, if there is one.",
         is_shown=True)] = None
     instance_labels: Annotated[str | None, Role(
-        "Column with the true labels of instances, to compare with; no fit learns from them.",
+        "Column with the true labels of rows, to compare with; no fit learns from them.",
         is_remembered=False, is_learnt_from=False)] = None
     instance_id: Annotated[str | None, Role(
         "Column that is different in every row.", is_remembered=False)] = None
@@ -135,10 +135,10 @@ class Roles:
     media: Annotated[str | None, Role(
         "Column with the file of the picture or recording.", is_learnt_from=False)] = None
     start: Annotated[str | None, Role(
-        "Column with the start of the instance in its recording, in seconds.",
+        "Column with the start in the recording, in seconds.",
         is_learnt_from=False)] = None
     end: Annotated[str | None, Role(
-        "Column with the end of the instance, in seconds.", is_learnt_from=False)] = None
+        "Column with the end in the recording, in seconds.", is_learnt_from=False)] = None
     missing_values: Annotated[str | None, Role(
         "What to do about missing values of features: mean (of the column) or drop (the row). "
         "Default: stop with an error.", "text", '"mean" or "drop", optional')] = None

@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 from pyarrow import types
 
 from unbag._files import TABLES, DataError, PathLike, check, check_rows, check_same, refuse
-from unbag._messages import argument, shortened, warn_caller
+from unbag._messages import argument, shortened, warn_caller, words
 from unbag.bags import bag_of, first_nonfinite, offsets_of
 from unbag.labels import LabelSets, doubtful_names
 from unbag.tagging import (
@@ -191,9 +191,10 @@ class Scan:
             rows = self._starts[begins][again[0]], self.first_rows[bag]
             place, before = (self.source.place(int(row)) for row in rows)
             raise DataError(
-                f"{self.source.path}, {place}: bag {shortened(self.ids[bag].as_py())} begins "
-                f"again, after other bags; it began in {before}. All rows of a bag must follow "
-                "each other, also from the end of one file to the start of the next: sort by bag."
+                f"{self.source.path}, {place}: {words().bag} {shortened(self.ids[bag].as_py())} "
+                f"begins again, after other {words().bags}; it began in {before}. All rows of a "
+                f"{words().bag} must follow each other, also from the end of one file to the start "
+                f"of the next: sort by {words().bag}."
             )
 
     def _check_rows_of_bags(self):
@@ -216,14 +217,14 @@ class Scan:
 
     def _check_instance_ids(self):
         name = self.roles.instance_id
-        fault = f"the instance has no id: fill it in, or leave out {argument('instance_id')}."
+        fault = f"the row has no id: fill it in, or leave out {argument('instance_id')}."
         ids = spelt_out(self.source.column(name))
         self._check_filled(ids, name, fault)
         if (repeat := first_repeat(ids)) is not None:
             again, before = repeat
             raise DataError(
                 f"{self.at(again, name)}: {shortened(ids[again].as_py())} is also the id of "
-                f"{self.source.place(before)}: every instance needs its own."
+                f"{self.source.place(before)}: every row needs its own."
             )
 
     # Labels of instances.
@@ -280,10 +281,11 @@ class Scan:
         if differ.size:
             row, bag = differ[0], self._bags[differ[0]]
             raise DataError(
-                f"{self.at(self._starts[row], name)}: bag {shortened(self.ids[bag].as_py())} has "
+                f"{self.at(self._starts[row], name)}: {words().bag} "
+                f"{shortened(self.ids[bag].as_py())} has "
                 f"{shown(values[codes[row]])} here but {shown(values[of_bag[bag]])} in "
-                f"{self.source.place(int(self._starts[first[bag]]))}: all rows of a bag need the "
-                "same labels."
+                f"{self.source.place(int(self._starts[first[bag]]))}: all rows of a "
+                f"{words().bag} need the same labels."
             )
         return ColumnOfBags(values, of_bag)
 
@@ -482,7 +484,7 @@ class Features:
             refuse(
                 np.flatnonzero(lists.is_null().to_numpy(zero_copy_only=False)),
                 lambda row: (
-                    f"{place(row)}: the vector is missing; an instance needs one, unless missing "
+                    f"{place(row)}: the vector is missing; a row needs one, unless missing "
                     f"values are dropped or replaced by the mean ({argument('missing_values')})."
                 ),
             )

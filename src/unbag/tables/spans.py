@@ -19,7 +19,7 @@ from unbag._files import (
     refuse,
     writing,
 )
-from unbag._messages import argument, shortened
+from unbag._messages import argument, shortened, words
 
 from .arrays import is_unknown
 from .bag_table import BagTable
@@ -68,8 +68,8 @@ class Spans:
         refuse(
             np.flatnonzero(self.end < self.start),
             lambda i: (
-                f"{_place(table, i)}: the instance ends at {self.end[i]}, before it starts "
-                f"at {self.start[i]}: exchange the two."
+                f"{_place(table, i)}: the {words().instance} ends at {self.end[i]}, before it "
+                f"starts at {self.start[i]}: exchange the two."
             ),
         )
         self.band: list[NDArray[np.float64]] = found_band(table) if find_band else []

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from unbag._files import PathLike, check
-from unbag._messages import shortened
+from unbag._messages import shortened, words
 from unbag.tagging import (
     ANY_LABEL,
     EVERY_LABEL,
@@ -214,7 +214,11 @@ def matched(
         f"{shortened(next(iter(tags), ''))}, and those of the bags like {shortened(bags[0])}.",
     )
     unused = len(set(tags) - set(name_of.values()))
-    notes = [f"Recordings with tags in {path}, but without instances: {unused}."] if unused else []
+    notes = (
+        [f"Recordings with tags in {path}, but without {words().instances}: {unused}."]
+        if unused
+        else []
+    )
     if left:
         notes.append(f"Bags without tags in {path}: {len(left)}, such as {shortened(left[0])}.")
     return {bag: tags[name] for bag, name in name_of.items()}, notes

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from unbag._messages import words
+
 from .dispatch import MOST_LABELS
 from .layout import IMPOSSIBLE, INTRACTABLE
 from .overlaps import MOST_REQUIREMENTS
@@ -216,16 +218,17 @@ def reasons(problem: "UnionProblem", bags: np.ndarray) -> tuple[list[int], list[
 def describe_impossible(bags: Sequence[Any] | np.ndarray, n_bags: int) -> str:
     """Describe which bags have impossible label sets."""
     return (
-        f"{len(bags)} of {n_bags} bags have label sets that no labelling of their instances can "
-        f"produce (too few instances, or no label at all): {name_bags(bags)}."
+        f"{len(bags)} of {n_bags} {words().bags} have labels that no labelling of their "
+        f"{words().instances} can produce (too few {words().instances}, or no label at all): "
+        f"{name_bags(bags)}."
     )
 
 
 def describe_relaxed(bags: Sequence[Any] | np.ndarray) -> str:
     """Describe which intractable bags were relaxed."""
     return (
-        f"{len(bags)} bags have too many labels for exact inference: {name_bags(bags)}. Those of "
-        "their labels that are the most certain to occur were taken as optional."
+        f"{len(bags)} {words().bags} have too many labels for an exact answer: {name_bags(bags)}. "
+        "Those of their labels that are the most certain to occur were taken as optional."
     )
 
 
