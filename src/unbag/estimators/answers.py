@@ -357,7 +357,7 @@ class LinearUnionClassifier(UnionClassifier):
         return linear_scores(X, self.coef_, self.intercept_)
 
     def _instance_log_proba(self, X):
-        return log_softmax(self._instance_scores(X))
+        return log_softmax(self._instance_scores(X))[0]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")

@@ -333,9 +333,9 @@ def normalise(weights, total):
                 row[i] *= scale[i]
 
 
-def log_softmax(logits: np.ndarray) -> NDArray[np.float64]:
-    """Compute log-probabilities of logits, row by row."""
-    return Softmax(np.array(logits.T, order="C")).rows()[0]
+def log_softmax(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Compute log-probabilities and probabilities of logits, row by row."""
+    return Softmax(np.array(logits.T, order="C")).rows()
 
 
 def csr_rows(X: Any, rows: slice | np.ndarray) -> Any:

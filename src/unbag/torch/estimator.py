@@ -43,11 +43,11 @@ from unbag.validation import (
     check_positive_integers,
 )
 
-from .batches import LearningBags, checked_scores
+from .batches import LearningBags, TrainingSettings, checked_scores
 from .committee import FEWEST_MEMBERS, fit_committee, kinds_of, log_proba_of
 from .network import BagRows, MemberNetworks, network_inputs, quantile_edges, scaled
 from .operators import chunks
-from .training import History, device_of, limited_threads, train_networks
+from .training import History, Trainer, device_of, limited_threads
 
 # Hidden units, over all members, that are computed at once.
 SCORED_AT_ONCE = 2**24
@@ -352,7 +352,7 @@ class ORNetwork(UnionClassifier):
             for round_, seed in enumerate(seeds.tolist()):
                 if round_:
                     bags = self._with_teacher(bags)
-                if train_networks(self, bags, noise, seed, history):
+                if self._learn_round(bags, noise, seed, history):
                     break
 
     @property
@@ -391,6 +391,48 @@ class ORNetwork(UnionClassifier):
                 print(file=sys.stderr)
         self.history_: np.ndarray = history.to_array()
         self.n_iter_: int = max(len(self.history_), 1)
+
+    def _learn_round(self, bags, noise, seed, history):
+        """Train new networks; return whether they were stopped."""
+        device = bags.device
+        generator = torch.Generator(device).manual_seed(seed)
+        # Encoders use torch's global generators.
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            torch.manual_seed(seed)
+            network = self._drawn_networks(bags, seed)
+            trainer = Trainer(
+                network, self.encoder, bags, TrainingSettings.of(self), generator, noise
+            )
+            try:
+                return trainer.run(history)
+            finally:
+                self._keep(trainer.networks(), trainer.encoder)
+                rates = None if noise is None else noise.rates
+                self.conditioner_ = self.decision_.conditioner(rates, self.on_intractable)
+
+    def _drawn_networks(self, bags, seed):
+        """Draw networks, with as many inputs as the encoder has outputs, if there is one."""
+        inputs = bags.X[:2]
+        n_inputs = inputs.shape[1]
+        if self.encoder is not None:
+            with torch.no_grad():
+                encoder = copy.deepcopy(self.encoder).to(bags.device).eval()
+                features = encoder(inputs)
+            if features.ndim != 2 or len(features) != len(inputs):
+                raise ValueError(
+                    "encoder must return features of shape (n_instances, n_outputs); given "
+                    f"{tuple(inputs.shape)}, it returned {tuple(features.shape)}."
+                )
+            n_inputs = features.shape[1]
+        n_columns = len(self.classes_) + self.has_background_
+        return MemberNetworks.drawn(self, n_inputs, n_columns, seed)
+
+    def _keep(self, networks, encoder):
+        """Keep networks and an encoder as learnt attributes."""
+        networks.keep_in(self)
+        self.__dict__.pop("encoder_", None)
+        if encoder is not None:
+            self.encoder_ = encoder.cpu().eval()
 
     def _with_teacher(self, bags):
         """Return the bags with a teacher: the posteriors of instances, given the label sets."""
