@@ -291,7 +291,7 @@ class ORNetwork(UnionClassifier):
         check_parameters(self)
         check_threshold(self.threshold)
         bags, labels, pinned, weight = self._read_fit(X, y, instance_labels, sample_weight)
-        self._check_inputs()
+        self._check_inputs(labels)
         settings = LinearSettings(
             scaling=self.scaling, missed_rate=self.missed_rate, false_rate=self.false_rate
         )
@@ -305,6 +305,11 @@ class ORNetwork(UnionClassifier):
             decision = replace(decision, background_cost=cost)
         n_classes, cost = len(self.classes_), decision.background_cost
         check_known_background(pinned, bags, n_classes, self, decision.background)
+        if cost and self.approximation is not None:
+            raise ValueError(
+                "A loss that approximates the exact one does not support a background with a "
+                "cost: set background_cost=0."
+            )
         self.decision_ = decision
         self.conditioner_: Conditioner = decision.conditioner(on_intractable=self.on_intractable)
         problem = self.conditioner_.problem(bags.offsets, labels, pinned, relax=False)
@@ -328,13 +333,18 @@ class ORNetwork(UnionClassifier):
         """Read bags; their instances may have the shape `instance_shape`."""
         return super()._read_bags(flattened(X, self.instance_shape), reset)
 
-    def _check_inputs(self):
-        """Raise an error unless instances have as many numbers as `instance_shape` says."""
+    def _check_inputs(self, labels):
+        """Raise an error for features or labels that the networks cannot take."""
         shape = self.instance_shape
         if shape is not None and math.prod(shape) != self.n_features_in_:
             raise ValueError(
                 f"instance_shape={tuple(shape)} has {math.prod(shape)} numbers, but each instance "
                 f"has {self.n_features_in_} features."
+            )
+        if self.approximation is not None and labels.groups is not None:
+            raise ValueError(
+                "A loss that approximates the exact one does not support labels that name groups "
+                "of classes: leave them out."
             )
 
     def _learn_inputs(self, scale, X):
