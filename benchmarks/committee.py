@@ -21,12 +21,12 @@ from pathlib import Path
 import numpy as np
 
 from synthetic.families import FAMILIES, N_NEW, family
-from unbag_reproduce.calibration import calibration_error, reliability
 
 LEDGER = Path(__file__).parent / "results" / "committee.jsonl"
 REAL = ("hja-union", "msrcv2", "letter-carroll", "letter-frost")
 # Of ten; other ones than those of the reproduction.
 FOLDS, FOLD_SEED = 10, 71
+N_BINS = 10
 
 
 # Data.
@@ -80,6 +80,20 @@ def model_of(method, seed):
     if method == "network":
         return ORNetwork(committee=False, n_members=8, random_state=seed)
     return ORNetwork(random_state=seed)
+
+
+def reliability(proba, is_right):
+    """Return for bins of the top probability: the instances, its sum, and how many are right."""
+    top = proba.max(axis=1)
+    place = np.minimum((top * N_BINS).astype(int), N_BINS - 1)
+    columns = (np.bincount(place, each, N_BINS) for each in (None, top, is_right))
+    return np.column_stack([*columns]).tolist()
+
+
+def calibration_error(fits):
+    """Return how far top probabilities are from the share that is right, over the bins of fits."""
+    n, top, right = np.asarray(fits).sum(axis=0).T
+    return float(100.0 * np.abs(top - right).sum() / n.sum())
 
 
 def answers(model, train, y, truth, new, new_truth):

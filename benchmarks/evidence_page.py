@@ -94,7 +94,7 @@ def real_sounds():
 
 def pictures():
     """List how well things are found and labelled in synthetic pictures."""
-    return by_level("pictures", ("things", "collages"), (
+    return by_level("pictures", ("things",), (
         "found", "found whole", "right given the tags", "right without tags, new pictures",
         "a forest told the truth, new pictures",
     ))  # fmt: skip

@@ -56,6 +56,7 @@ EXPLAINED = {
     "G5/*/errors/*is not a number: correct it*": "the same",
     "G5/*/errors/*has no parameter*": "a test has edited a model file of the old tree, whose "
     "parameters the new one no longer has",
+    "G5/compare/errors*": "compare takes rare roles of columns from a file",
     "G3/*/pruned/*": "EM amplifies roundings: features that differ by 1e-13 change as many labels",
 }
 # What may differ, relative to the largest number of an answer; the first pattern counts.

@@ -14,7 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 from toys import MODELS, SCALERS, make_colours, seeded
 from unbag import BagContext, BagPipeline, Bags, OnInstances, ORLogisticRegression, RBFDictionary
-from unbag.models import container, save
+from unbag.models import container
+from unbag.models.container import save
 
 CLASSES = np.array(["tit", "wren", "zaunkönig"])
 

@@ -91,7 +91,7 @@ BAD = {
     "text as a feature": (
         frame_of(x=[*"1234"]),
         {**TAGGED, "features": ["x"]},
-        "column 'x' holds .*string: a feature is a number",
+        "column 'x' holds .*string, but features needs numbers",
     ),
     "infinite": (
         frame_of(x=[1.0, np.inf, 2.0, 3.0]),
@@ -144,12 +144,12 @@ BAD = {
     "lists in a column of a label": (
         frame_of(is_o=[[1], [1], [0], [0]]),
         {"bag": "file", "label_columns": "is_*"},
-        "column 'is_o' holds list<item: int64>: the column of a label holds 1, 0 and -1",
+        "column 'is_o' holds list<item: int64>, but label_columns needs 1, 0 or -1",
     ),
     "lists in a column of a label of polars": (
         pl.DataFrame({"file": [*"aabb"], "x": [1.0] * 4, "is_o": [[1], [1], [0], [0]]}),
         {"bag": "file", "label_columns": "is_*"},
-        "column 'is_o' holds large_list<item: int64>: the column of a label",
+        "column 'is_o' holds large_list<item: int64>, but label_columns needs",
     ),
     "a label column that names the bag": (
         frame_of(),
@@ -206,7 +206,7 @@ BAD = {
     "no vector at all": (
         vectors([], [], [], []),
         {**TAGGED, "embedding": "v"},
-        "column 'v' holds list<item: null>: a vector",
+        "column 'v' holds list<item: null>, but embedding needs",
     ),
     "an empty vector": (
         pa.table({**frame_of(x=None), "v": [[1.0, 2.0], [], [1.0, 2.0], [1.0, 2.0]]}),
@@ -261,7 +261,7 @@ BAD = {
     "numbers as vectors": (
         frame_of(),
         {**TAGGED, "embedding": "x"},
-        "column 'x' holds double: a vector",
+        "column 'x' holds double, but embedding needs",
     ),
     "lists of words": (
         vectors(["a"], ["b"], ["c"], ["d"]),

@@ -24,9 +24,11 @@ def test_what_cannot_be_done_is_named(run, words, code, message):
 
 
 def test_a_run_and_its_confirmation(run, tmp_path, monkeypatch):
-    code, printed, _ = run("run", "stability", "--quick", "-o", tmp_path, "--json")
+    words = ("convergence", "--data", "letter-frost", "--quick")
+    code, printed, _ = run("run", *words, "-o", tmp_path, "--json")
     assert code == 0
-    assert set(json.loads(printed)["stability"]) == {"stability"}
+    tables = {"convergence-accuracy", "convergence-likelihood"}
+    assert set(json.loads(printed)["convergence"]) == tables
     code, _, messages = run("confirm", "2", "-o", tmp_path)
     assert code == 0
     assert "2 fits were done again: 2 gave the same digits" in messages
@@ -34,7 +36,7 @@ def test_a_run_and_its_confirmation(run, tmp_path, monkeypatch):
     code, printed, messages = run("confirm", "2", "-o", tmp_path, "--json")
     assert (code, json.loads(printed)["same_as_printed"]) == (1, 0)
     assert "surprise was None, and is 1.0" in " ".join(messages.split())
-    assert "answer_random_bags" in messages
+    assert "fit_steps" in messages
 
 
 def test_experiments_are_listed(run):

@@ -53,7 +53,7 @@ def test_a_race_is_run_to_its_end(name):
 def test_races_choose_what_whole_searches_have_chosen():
     """The evidence for the rule: searches all of whose settings were tried on every fold."""
     recorded, behind = Recorded(Path(__file__).parents[2] / "docs" / "results"), {}
-    for study in ("inductive", "bag-level", "distances"):
+    for study in ("inductive", "bag-level"):
         plan, whole = recorded.plan(study), find_study(study).comparison
         race = replace(whole, racing=True)
         searches = [

@@ -11,11 +11,15 @@ import pytest
 from rich.console import Console
 
 from unbag_reproduce import work
-from unbag_reproduce.busy import BusyClock
+from unbag_reproduce.confirm import comparable
 from unbag_reproduce.ledger import Ledger
 from unbag_reproduce.plan import Plan
 from unbag_reproduce.reproduce import reproduce
 from unbag_reproduce.studies import STUDIES, find_study
+
+#: An experiment of few and short fits.
+SMALL = ("convergence", ["letter-frost"])
+PLAN = Plan(("letter-frost",), "quick")
 
 
 def n_lines(folder):
@@ -31,8 +35,9 @@ def files(folder):
 
 
 def results(folder):
+    """What finished work gave, apart from times."""
     ledger = Ledger(folder)
-    return {unit: ledger[unit] for unit in ledger.units()}
+    return {unit: dict(comparable(ledger[unit])) for unit in ledger.units()}
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -48,7 +53,7 @@ def test_an_unknown_experiment_is_named():
 def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
     """Stopped in the middle and resumed: no unit twice, and the identical tables."""
     whole, halves, done, do = tmp_path / "whole", tmp_path / "halves", [], work.do
-    reproduce("stability", level="quick", out=whole)
+    reproduce(*SMALL, level="quick", out=whole)
 
     def interrupted(unit):
         if len(done) == 3:
@@ -58,11 +63,11 @@ def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
 
     monkeypatch.setattr(work, "do", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        reproduce("stability", level="quick", out=halves)
+        reproduce(*SMALL, level="quick", out=halves)
     assert n_lines(halves) == 3
     monkeypatch.setattr(work, "do", lambda unit: done.append(unit) or do(unit))
     for _ in range(2):
-        reproduce("stability", level="quick", out=halves)
+        reproduce(*SMALL, level="quick", out=halves)
         assert len(done) == len(set(done)) == len(results(whole))
     assert files(halves) == files(whole)
     assert results(halves) == results(whole)
@@ -74,7 +79,7 @@ def test_a_killed_run_goes_on(tmp_path):
     """Killed without warning, with several processes; then Ctrl-C; then to the end."""
     command = [
         sys.executable, "-c", "from unbag_reproduce.program import main; main()", "run",
-        "stability", "--quick", "--jobs", "2", "-o", str(tmp_path),
+        "convergence", "--data", "letter-frost", "--quick", "--jobs", "2", "-o", str(tmp_path),
     ]  # fmt: skip
 
     def stopped_by(signal_number):
@@ -94,8 +99,8 @@ def test_a_killed_run_goes_on(tmp_path):
     assert code in (130, 0)
     assert "Traceback" not in errors
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "stability" in done.stderr
-    assert set(results(tmp_path)) == set(find_study("stability").units(Plan((), "quick"), {}))
+    assert "convergence" in done.stderr
+    assert set(results(tmp_path)) == set(find_study("convergence").units(PLAN, {}))
     assert n_lines(tmp_path) == 0
 
 
@@ -112,14 +117,14 @@ def test_a_data_set_that_is_not_here_is_left_out(tmp_path, monkeypatch, capsys):
 def test_a_run_says_before_it_starts_that_figures_need_matplotlib(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match="Drawing figures needs matplotlib"):
-        reproduce("stability", level="quick", out=tmp_path / "out")
+        reproduce(*SMALL, level="quick", out=tmp_path / "out")
     assert not list(tmp_path.iterdir())
 
 
 def test_the_load_of_the_machine_is_kept_with_what_it_was_measured_for(tmp_path, monkeypatch):
     for load in (3.5, 9.5):  # the second run does nothing
-        monkeypatch.setattr(BusyClock, "load", lambda clock, load=load: load)
-        reproduce("stability", level="quick", out=tmp_path)
-    about = json.loads((tmp_path / "stability" / "about.json").read_text())
+        monkeypatch.setattr(os, "getloadavg", lambda load=load: (99.0, load, 99.0), raising=False)
+        reproduce(*SMALL, level="quick", out=tmp_path)
+    about = json.loads((tmp_path / "convergence" / "about.json").read_text())
     assert about["load"] == 3.5
     assert about["machine"]["cores"] >= 1

@@ -18,7 +18,6 @@ _LAZY = {
     "Unknown": "tagging",
     "labels": None,
     "union": None,
-    "BACKGROUND": "estimators",
     "is_background": "estimators",
     "DummyBags": "estimators",
     "DummyInstances": "estimators",

@@ -17,7 +17,6 @@ from . import union as union
 from ._version import __version__ as __version__
 from .bags import Bags as Bags
 from .checking import check_labels as check_labels
-from .estimators import BACKGROUND as BACKGROUND
 from .estimators import DummyBags as DummyBags
 from .estimators import DummyInstances as DummyInstances
 from .estimators import ORLogisticRegression as ORLogisticRegression

@@ -204,7 +204,6 @@ MISSING = {
     "onnxruntime": f"Running an ONNX network needs onnxruntime: {installing('embed')}",
     "skimage": f"Reading pictures needs Pillow and scikit-image: {installing('images')}",
     "soundfile": f"Reading recordings needs soundfile: {installing('audio')}",
-    "soxr": f"Resampling by soxr needs it: {installing('audio')}",
     "starlette": f"The page of a review needs a server: {installing('review')}",
     "torch": f"Networks and their losses need PyTorch: {installing('torch')}",
     "uvicorn": f"The page of a review needs a server: {installing('review')}",

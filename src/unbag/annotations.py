@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated, Any, TypedDict, Unpack
 
 import numpy as np
@@ -35,29 +36,7 @@ COULD_BE = 0.01
 
 @dataclass(frozen=True)
 class Figures:
-    """Figures about annotations.
-
-    Attributes
-    ----------
-    bags, instances : int
-    bag_labels_used : bool
-    mean_probability : float or None
-        Of the annotations; None if there is none.
-    review : int
-        Instances that are worth a look.
-    status : dict of str to int
-        How many rows have which `unbag.tables.annotated.Status`.
-    impossible_bags : int
-        Bags whose label sets no labelling can produce.
-    tags : int
-        Labels of all bags.
-    tags_without_instance : int
-        Those that no instance of the bag got.
-    rare_tags : list of str
-        Tags of these bags that fewer than `FEWEST_BAGS` training bags had.
-    rare_rows : int
-        Instances that are worth a look because they could be one of those.
-    """
+    """Figures about annotations: what `unbag.out_of_core.Annotated` describes."""
 
     bags: int
     instances: int
@@ -106,7 +85,8 @@ class Annotations:
         The most probable class; None for the background, and if the best one is not likely
         enough.
     status : ndarray of str of shape (n_instances,)
-        Why the label is what it is: the words of `unbag.tables.annotated.Status`.
+        Why the label is what it is: ``labelled``, ``background``, ``no tagged class`` (the bag is
+        said to hold none of the classes) or ``unsure`` (see `unknown_below`).
     probability : ndarray of shape (n_instances,)
         Of the most probable class.
     second_label, second_probability : ndarrays of shape (n_instances,)
@@ -289,7 +269,7 @@ def annotate(
                 f"{argument('joint', True)} gives labels that are classes: leave it out, or "
                 f"{argument('level')} and {argument('back_off')}."
             )
-        at_level = AnswersAtLevel(ladder_of(model), chosen.level, chosen.back_off, bags.n_instances)
+        at_level = AnswersAtLevel(model, chosen.level, chosen.back_off, bags.n_instances)
     n_instances, n_bags, n_classes = bags.n_instances, len(bags), len(model.classes_)
     best, second = np.empty((2, n_instances), dtype=np.intp)
     probability, second_probability, entropy = np.empty((3, n_instances))
@@ -326,16 +306,15 @@ def annotate(
             is_unsure[rows] = probability[rows] < chosen.unknown_below
         if known is not None:
             is_labelled = (best[rows] < n_classes) & ~is_unsure[rows]
-            uncovered = known.required & ~classes_of_bags(block, best[rows], is_labelled, n_classes)
+            covered = classes_of_bags(block, best[rows], is_labelled, n_classes)
+            uncovered, lacking = known.required & ~covered, known.groups
             n_tags[first:last] = known.required.sum(axis=1)
             n_uncovered[first:last] = uncovered.sum(axis=1)
-            is_flagged[rows] = most_likely_rows(proba, block, uncovered)
-            if known.groups is not None:
-                covered = classes_of_bags(block, best[rows], is_labelled, n_classes)
-                lacking = known.groups.chosen(~known.groups.any_of(covered))
-                n_tags[first:last] += known.groups.per_bag
+            if lacking is not None:
+                n_tags[first:last] += lacking.per_bag
+                lacking = lacking.chosen(~lacking.any_of(covered))
                 n_uncovered[first:last] += lacking.per_bag
-                is_flagged[rows] |= most_likely_of_groups(proba, block, lacking)
+            is_flagged[rows] = most_likely_rows(proba, block, uncovered, lacking)
             is_rare[rows] = could_be_rare(model, block, known, rare, best[rows])
         if progress is not None:
             progress(int(bags.offsets[last]), n_instances)
@@ -504,13 +483,23 @@ def classes_of_bags(
 
 
 def most_likely_rows(
-    proba: NDArray[np.floating], bags: Bags, tags: NDArray[np.bool_]
+    proba: NDArray[np.floating],
+    bags: Bags,
+    tags: NDArray[np.bool_],
+    groups: Groups | None = None,
 ) -> NDArray[np.bool_]:
-    """Find the most likely instance of each of some tags, of shape (n_bags, n_classes)."""
+    """Find the most likely instance of each of some tags, of shape (n_bags, n_classes).
+
+    That of a group is the one that most probably has one of its classes.
+    """
+    wanted = [(b, [c]) for b, c in np.argwhere(tags).tolist()]
+    if groups is not None:
+        wanted += zip(groups.bags.tolist(), chain.from_iterable(groups.to_lists()), strict=True)
     found = np.zeros(len(proba), dtype=bool)
-    for b, c in np.argwhere(tags & (bags.sizes > 0)[:, None]).tolist():
+    for b, columns in wanted:
         first, last = bags.offsets[b], bags.offsets[b + 1]
-        found[first + proba[first:last, c].argmax()] = True
+        if first < last:
+            found[first + proba[first:last, columns].sum(axis=1).argmax()] = True
     return found
 
 
@@ -518,13 +507,14 @@ class AnswersAtLevel:
     """Labels of instances at a level of a taxonomy, or at the lowest one that is sure enough."""
 
     def __init__(
-        self, ladder: Ladder, level: str | None, back_off: float | None, n_instances: int
+        self, model: Any, level: str | None, back_off: float | None, n_instances: int
     ) -> None:
-        self.ladder = ladder
+        self.ladder: Ladder = ladder_of(model)
         self.back_off = back_off
         self._names: NDArray[np.object_] | None = None
         if level is not None:
-            self._names, self._columns = ladder.level_of_classes(level)
+            n_columns = len(self.ladder.classes) + has_background(model)
+            self._names, self._columns = self.ladder.columns_at(level, n_columns)
         self.label: NDArray[np.object_] = np.full(n_instances, None, dtype=object)
         self.second: NDArray[np.object_] = np.full(n_instances, None, dtype=object)
         self.probability: NDArray[np.float64] = np.zeros(n_instances)
@@ -535,20 +525,16 @@ class AnswersAtLevel:
     def _chances(self, proba: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return the probabilities of the names of the level, and last of the background."""
         assert self._names is not None, "there is a level"
-        n_names, n_classes = len(self._names), len(self.ladder.classes)
-        # The background, if there is one, stays a column of its own.
-        chances = np.zeros((len(proba), n_names + proba.shape[1] - n_classes))
-        np.add.at(chances.T, self._columns, proba[:, :n_classes].T)
-        chances[:, n_names:] = proba[:, n_classes:]
+        chances = np.zeros((len(proba), len(self._names)))
+        np.add.at(chances.T, self._columns, proba.T)
         return chances
 
     def most_likely_classes(self, proba: NDArray[np.floating]) -> NDArray[np.intp]:
         """Return the most likely column of each instance, of its most likely name at the level."""
         if self._names is None:
             return proba.argmax(axis=1)
-        chances = self._chances(proba)
-        columns = np.append(self._columns, np.arange(len(self._names), chances.shape[1]))
-        return np.where(columns == chances.argmax(axis=1)[:, None], proba, -1.0).argmax(axis=1)
+        most_likely = self._chances(proba).argmax(axis=1)[:, None]
+        return np.where(self._columns == most_likely, proba, -1.0).argmax(axis=1)
 
     def add(
         self,
@@ -561,13 +547,9 @@ class AnswersAtLevel:
         n_classes = len(self.ladder.classes)
         own = proba[:, :n_classes]
         if self._names is not None:
-            n_names, chances = len(self._names), self._chances(proba)
-            padded = np.append(self._columns, np.arange(n_names, chances.shape[1]))
-            best = padded[top]
-            names = np.full(chances.shape[1], None, dtype=object)
-            names[:n_names] = self._names
+            chances, best = self._chances(proba), self._columns[top]
             likely, second, less_likely = two_best(chances, best)
-            self.label[rows], self.second[rows] = names[best], names[second]
+            self.label[rows], self.second[rows] = self._names[best], self._names[second]
             self.entropy[rows] = np.where(is_none, 0.0, entr(chances).sum(axis=1) / np.log(2))
             if self.back_off is not None:
                 self.is_unsure[rows] = likely < self.back_off
@@ -588,19 +570,6 @@ class AnswersAtLevel:
         self.second_probability[rows] = np.where(is_none, 0.0, less_likely)
         self.second[rows][~(self.second_probability[rows] > 0)] = None
         self.probability[rows] = np.where(is_none, 1.0, likely)
-
-
-def most_likely_of_groups(
-    proba: NDArray[np.float64], bags: Bags, groups: Groups
-) -> NDArray[np.bool_]:
-    """Find, for each group of a bag, the instance that most probably has one of its classes."""
-    found = np.zeros(bags.n_instances, dtype=bool)
-    for b in (groups.per_bag * bags.sizes).nonzero()[0].tolist():
-        first = int(bags.offsets[b])
-        own = proba[first : bags.offsets[b + 1]]
-        for group in groups[b]:
-            found[first + own[:, group].sum(axis=1).argmax()] = True
-    return found
 
 
 def could_be_rare(

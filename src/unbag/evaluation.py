@@ -145,15 +145,10 @@ class Answers:
 
     def accuracy_at(self, ladder: Ladder, level: str) -> float | None:
         """Return the share of instances whose most likely name at a level is right."""
-        found, columns = ladder.level_of_classes(level)
-        n_classes, n_columns = len(ladder.classes), len(self.names)
-        # The background, if there is one, stays a column of its own.
-        place = np.append(columns, np.arange(len(found), len(found) + n_columns - n_classes))
-        merged = sparse.csr_matrix(
-            (np.ones(n_columns), (np.arange(n_columns), place)), shape=(n_columns, place.max() + 1)
-        )
-        names = np.append(found, self.names[n_classes:])
-        predicted = names[np.asarray((self._proba @ merged).argmax(axis=1)).ravel()]
+        n_columns = len(self.names)
+        names, place = ladder.columns_at(level, n_columns)
+        merged = sparse.csr_matrix((np.ones(n_columns), (np.arange(n_columns), place)))
+        predicted = texts(names)[np.asarray((self._proba @ merged).argmax(axis=1)).ravel()]
         true = [ladder.taxonomy.at_level(name, level) for name in self.true.tolist()]
         return _mean(predicted == np.array(true, dtype=object))
 

@@ -96,7 +96,7 @@ def to_onnx(model: Any, *, double: bool = False) -> Any:
 
     Raises
     ------
-    ExportError
+    ValueError
         If the model, or a step of its pipeline, cannot be said in ONNX.
 
     Examples
@@ -164,19 +164,7 @@ def write_onnx(model: Any, path: str | os.PathLike[str], *, double: bool = False
 
 
 def largest_difference(model: Any, exported: bytes) -> float:
-    """Compare what onnxruntime and a model say of three bags of random instances.
-
-    Parameters
-    ----------
-    model : estimator
-    exported : bytes
-        Of its ONNX model.
-
-    Returns
-    -------
-    float
-        The largest difference of two probabilities.
-    """
+    """Return how far probabilities in onnxruntime are from a model's, on three random bags."""
     runtime = require("onnxruntime")
     session = runtime.InferenceSession(exported, providers=["CPUExecutionProvider"])
     takes_double = session.get_inputs()[0].type == "tensor(double)"

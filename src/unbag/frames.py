@@ -5,7 +5,7 @@ The command line reads files in the same way. Nothing here knows a model but by 
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Protocol, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,9 @@ from unbag._files import DataError, PathLike, check
 from unbag._messages import argument, listed, suggestion, words
 from unbag._scikit_learn import available_if
 from unbag.annotations import AnnotateOptions, AnnotateSettings, annotate, predictions
-from unbag.bags import Bags, BagsLike
+from unbag.bags import Bags
 from unbag.corrections import corrected
-from unbag.labels import ColumnOfLabel, LabelSets, LabelSetsLike
+from unbag.labels import ColumnOfLabel, LabelSets
 from unbag.tables.annotated import annotated_frame, written_columns, written_predictions
 from unbag.tables.bag_table import BagTable, Progress
 from unbag.tables.extracted import (
@@ -44,86 +44,6 @@ Frame = TypeVar("Frame")
 
 class FrameArguments(AnnotateOptions, ColumnRoles, total=False):
     """Arguments of `annotate_frame` by name."""
-
-
-class BagModel(Protocol):
-    """The methods of a fitted model; a model has those whose promise it can keep."""
-
-    roles_: dict[str, Any]
-    extraction_: dict[str, Any]
-    tuning_: dict[str, Any]
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """The classes, of shape (n_classes,)."""
-        ...
-
-    @property
-    def model(self) -> Any:
-        """The model at the end of a pipeline, or the model itself."""
-        ...
-
-    def fit(self, X: BagsLike, y: LabelSetsLike) -> Self:
-        """Fit the model to bags and their label sets."""
-        ...
-
-    def predict(self, X: BagsLike) -> np.ndarray:
-        """Predict which classes occur in each bag."""
-        ...
-
-    def predict_proba(self, X: BagsLike) -> NDArray[np.float64]:
-        """Predict the probability that each class occurs in each bag."""
-        ...
-
-    def decision_function(self, X: BagsLike) -> np.ndarray:
-        """Score how confident the model is that each class occurs in each bag."""
-        ...
-
-    def score(self, X: BagsLike, y: LabelSetsLike) -> float:
-        """Compute how well the model knows the label sets of bags."""
-        ...
-
-    def predict_instances(self, X: BagsLike) -> np.ndarray:
-        """Label each instance; the label sets of the bags are unknown."""
-        ...
-
-    def predict_instances_proba(self, X: BagsLike) -> NDArray[np.float64]:
-        """Predict class probabilities of each instance; label sets are unknown."""
-        ...
-
-    def annotate(self, X: BagsLike, y: LabelSetsLike) -> np.ndarray:
-        """Label each instance, given the label sets of the bags."""
-        ...
-
-    def annotate_proba(self, X: BagsLike, y: LabelSetsLike) -> NDArray[np.float64]:
-        """Predict class probabilities of each instance, given the label sets."""
-        ...
-
-    def log_likelihood(self, X: BagsLike, y: LabelSetsLike) -> NDArray[np.float64]:
-        """Compute the log-probability of each bag's label set."""
-        ...
-
-    def annotate_frame(
-        self, frame: Frame, *, ignore_labels: bool = False, **named: Unpack[FrameArguments]
-    ) -> Frame:
-        """Label every instance of a frame; see `FrameAnswers.annotate_frame`."""
-        ...
-
-    def predict_frame(self, frame: Frame, **named: Unpack[ColumnRoles]) -> Frame:
-        """Predict the classes of the bags of a frame; see `FrameAnswers.predict_frame`."""
-        ...
-
-    def save(self, path: PathLike, *, info: dict[str, Any] | None = None) -> None:
-        """Write the model to a file that `unbag.load` reads."""
-        ...
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters of the model by name."""
-        ...
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters of the model."""
-        ...
 
 
 class FrameAnswers:
@@ -184,10 +104,6 @@ class FrameAnswers:
         corrections = columns_named.pop("corrections", None)
         given = Roles.given(columns_named.pop("roles", None), **columns_named)
         use_labels = not ignore_labels
-        check(
-            use_labels or corrections is None,
-            "corrections= corrects labels of bags: leave out ignore_labels=True, or corrections=.",
-        )
         source = open_frame(frame)
         wanted = roles_for_model(self, source, given, use_labels=use_labels)
         written = written_columns(source, wanted)
@@ -229,6 +145,15 @@ class FrameAnswers:
         data = without_features(data)
         written = written_predictions(source.columns, list(answers))
         return annotated_frame(data, answers, written, per_bag=True)
+
+
+class BagModel(FrameAnswers):
+    """A loaded model, as type checkers see it: any attribute may exist."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return an attribute of its class."""
 
 
 def roles_for_model(model: Any, source: Source, given: Roles, *, use_labels: bool = True) -> Roles:
@@ -316,6 +241,11 @@ def read_for_model(
     The labels are None if the table has none, or they are not wanted. `corrections` are what
     people corrected of the table: see `unbag.corrections`.
     """
+    check(
+        use_labels or corrections is None,
+        f"{argument('corrections')} corrects tags: leave out {argument(*remedy)}, or "
+        f"{argument('corrections')}.",
+    )
     table = source.read(roles, need_labels=False, progress=progress)
     check_features(model, table)
     if corrections is not None:

@@ -20,21 +20,10 @@ from unbag.bags import offsets_of
 class Groups:
     """The groups of classes that each bag requires, packed.
 
-    Checked once, when it is built. `of` builds it from lists.
+    Bag b requires the groups ``bag_offsets[b]:bag_offsets[b + 1]``, and group g has the classes
+    ``members[group_offsets[g]:group_offsets[g + 1]]``, ascending columns. Checked once, when it is
+    built. `of` builds it from lists.
 
-    Parameters
-    ----------
-    bag_offsets : array-like of int of shape (n_bags + 1,)
-        Bag b requires the groups ``bag_offsets[b]:bag_offsets[b + 1]``.
-    group_offsets : array-like of int of shape (n_groups + 1,)
-        Group g has the classes ``members[group_offsets[g]:group_offsets[g + 1]]``.
-    members : array-like of int
-        Columns of classes; those of a group ascend.
-    n_classes : int
-        Number of classes.
-
-    Notes
-    -----
     An integer index gives the groups of one bag, as lists; a slice, a mask or an array of positions
     gives Groups of these bags.
 
@@ -91,15 +80,7 @@ class Groups:
 
     @classmethod
     def of(cls, groups: Iterable[Collection[Collection[int]]], n_classes: int) -> Self:
-        """Pack lists of groups, one list for each bag.
-
-        Parameters
-        ----------
-        groups : iterable of collections of collections of int
-            For each bag its groups, each as columns of classes in any order.
-        n_classes : int
-            Number of classes.
-        """
+        """Pack lists of groups, one list for each bag; a group is columns in any order."""
         counts, sizes, members = [], [], []
         for b, of_bag in enumerate(groups):
             try:
@@ -116,25 +97,13 @@ class Groups:
 
     @classmethod
     def none(cls, n_bags: int, n_classes: int) -> Self:
-        """Return the groups of bags that require none.
-
-        Parameters
-        ----------
-        n_bags, n_classes : int
-        """
+        """Return the groups of bags that require none."""
         empty = np.zeros(0, np.int64)
         return cls(np.zeros(n_bags + 1, np.int64), np.zeros(1, np.int64), empty, n_classes)
 
     @classmethod
     def stacked(cls, parts: "Sequence[Groups]", n_classes: int) -> Self:
-        """Put the groups of several runs of bags one after the other.
-
-        Parameters
-        ----------
-        parts : sequence of Groups
-            At least one.
-        n_classes : int
-        """
+        """Put the groups of several runs of bags, at least one, one after the other."""
         return cls(
             offsets_of(np.concatenate([part.per_bag for part in parts])),
             offsets_of(np.concatenate([part.sizes for part in parts])),
@@ -179,12 +148,7 @@ class Groups:
         return named
 
     def chosen(self, which: NDArray[np.bool_]) -> Self:
-        """Return some of the groups, of the same bags.
-
-        Parameters
-        ----------
-        which : ndarray of bool of shape (n_groups,)
-        """
+        """Return some of the groups, by a mask of them, of the same bags."""
         if which.all():
             return self
         counts = np.bincount(self.bags[which], minlength=self.n_bags)
@@ -194,27 +158,17 @@ class Groups:
         )
 
     def any_of(self, labels: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return, for each group, whether a mask of its bag marks one of its classes.
-
-        Parameters
-        ----------
-        labels : ndarray of bool of shape (n_bags, n_classes)
-        """
+        """Return, for each group, whether a mask of shape (n_bags, n_classes) marks one of it."""
         if not self.n_groups:
             return np.zeros(0, dtype=bool)
         marked = labels[np.repeat(self.bags, self.sizes), self.members]
         return np.logical_or.reduceat(marked, self.group_offsets[:-1])
 
     def in_columns(self, columns: ArrayLike, n_classes: int) -> Self:
-        """Return the same groups in other columns.
+        """Return the same groups in other columns, given the new column of each class.
 
-        Parameters
-        ----------
-        columns : array-like of int of shape (self.n_classes,)
-            The new column of each class. Several may have one in common. Classes at -1 are left
-            out, as well as groups that have no class left.
-        n_classes : int
-            Number of new columns.
+        Several classes may have one in common. Those at -1 are left out, as well as groups that
+        have no class left.
         """
         columns = np.asarray(columns)
         found = [
@@ -224,13 +178,7 @@ class Groups:
         return type(self).of(found, n_classes)
 
     def widened(self, n_classes: int) -> Self:
-        """Return the same groups with more columns behind those of the classes.
-
-        Parameters
-        ----------
-        n_classes : int
-            Number of columns.
-        """
+        """Return the same groups with more columns behind those of the classes."""
         return type(self)(*self.packed, n_classes)
 
     def to_lists(self) -> list[list[list[int]]]:

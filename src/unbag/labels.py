@@ -23,7 +23,6 @@ from unbag.tagging import (
     DELIMITER,
     EVERY_LABEL,
     AnyOf,
-    Spellings,
     Tagging,
     Unknown,
     is_blank,
@@ -218,7 +217,7 @@ class LabelSets:
             raise ValueError(
                 f"Label sets are a list of sets or an indicator matrix, not {given!r}."
             )
-        sets = _read_sets(list(given), tagging, warns=classes is None)
+        sets = _read_sets(list(given), tagging)
         is_blank = np.array([labels is None for labels in sets], dtype=bool)
         meant = tagging.meaning_of_blanks(is_blank, range(len(sets)))
         own = None if tagging.names_groups else classes
@@ -439,33 +438,6 @@ class LabelSets:
         groups = None if self.groups is None else self.groups.in_columns(columns, classes.size)
         return type(self)(aligned, classes, self.open, groups)
 
-    def renamed(self, names: Sequence[Any]) -> "LabelSets":
-        """Give the classes other names; those that get one name become one class.
-
-        Parameters
-        ----------
-        names : sequence of length n_classes
-
-        Returns
-        -------
-        LabelSets
-            A class is present in a bag if one of those that it was made of is; else unknown, if
-            one of those is.
-
-        Examples
-        --------
-        >>> labels = LabelSets([[1, 0, 0], [0, -1, 0]], ["Owl", "owl", "wren"])
-        >>> labels.renamed(["owl", "owl", "wren"]).indicator.tolist()
-        [[1, 0], [-1, 0]]
-        """
-        if list(names) == self.classes.tolist():
-            return self
-        classes = list(dict.fromkeys(names))
-        columns = [classes.index(name) for name in names]
-        indicator = in_columns(self.indicator, columns, len(classes))
-        groups = None if self.groups is None else self.groups.in_columns(columns, len(classes))
-        return LabelSets(indicator, classes, self.open, groups)
-
     def with_groups_of(self, tagging: Tagging, classes: ArrayLike | None = None) -> "LabelSets":
         """Turn classes that stand for groups, as ``owl/hawk`` or a genus, into groups.
 
@@ -676,10 +648,10 @@ def _is_label(label):
     return isinstance(label, str | Real) and label == label
 
 
-def _read_sets(sets, tagging, warns):
+def _read_sets(sets, tagging):
     """Check collections of labels, and read their names; None where there is a blank."""
     first, repeats = None, None
-    found, seen, spellings = [], set(), Spellings()
+    found, seen = [], set()
     for bag, labels in enumerate(sets):
         is_text = isinstance(labels, str | bytes)
         if is_text or not isinstance(labels, Collection):
@@ -707,7 +679,6 @@ def _read_sets(sets, tagging, warns):
                         f"Bag {bag} has the label {label!r} where others have {first!r}: use "
                         "strings or numbers, not both."
                     )
-                spellings.note(label)
             seen.add(member)
         if repeats is None and not isinstance(labels, set | frozenset):
             repeats = bag if len(set(labels)) < len(labels) else None
@@ -720,8 +691,6 @@ def _read_sets(sets, tagging, warns):
             f"Bag {repeats} repeats labels among 0, 1 and -1, as rows of an indicator do: "
             "wrap an indicator in np.array, or write label sets as sets."
         )
-    if warns:
-        spellings.warn("y")
     return found
 
 

@@ -124,7 +124,6 @@ def ranking_score(
     return sign * measure(_aligned(y, X, estimator.classes_), bag_scores(estimator, X))
 
 
-#: All scorers by name: pick one, or give all of them to a search, with one name as ``refit``.
 SCORERS: dict[str, Callable[..., float]] = {
     "inductive_accuracy": inductive_accuracy,
     "transductive_accuracy": transductive_accuracy,
@@ -134,6 +133,7 @@ SCORERS: dict[str, Callable[..., float]] = {
     "neg_one_error": partial(ranking_score, one_error, -1),
     "neg_coverage": partial(ranking_score, coverage, -1),
 }
+"""All scorers by name: pick one, or give all of them to a search, with one name as ``refit``."""
 
 
 def scorers(scoring: Any) -> Any:

@@ -13,9 +13,11 @@ from unbag._scikit_learn import Pipeline, available_if
 from unbag.bags import BagsLike
 from unbag.frames import FrameAnswers
 from unbag.labels import LabelSetsLike
-from unbag.models import save
+from unbag.models.container import save
 from unbag.preprocessing import BagContext, OnInstances, RBFDictionary
 from unbag.validation import all_or_nothing
+
+__all__ = ["BagPipeline", "kernel_pipeline"]
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -181,29 +183,7 @@ def bag_pipeline(
     dictionary: float | int = 600,
     random_state: int | np.random.RandomState | None = None,
 ) -> Any:
-    """Put the transformers before a model that it needs for context, for a kernel, or for both.
-
-    Parameters
-    ----------
-    estimator : estimator
-    context : float, default=0.0
-        Weight of :class:`BagContext`.
-    kernel : float, optional
-        Width of the kernel, as `scale` of :class:`RBFDictionary`.
-    dictionary, random_state
-        As `n_components` and `random_state` of :class:`RBFDictionary`.
-
-    Returns
-    -------
-    BagPipeline or estimator
-        The estimator itself where it needs none.
-
-    Examples
-    --------
-    >>> from unbag import ORLogisticRegression
-    >>> list(bag_pipeline(ORLogisticRegression(), context=0.5).named_steps)
-    ['scale', 'context', 'model']
-    """
+    """Put context and a kernel, if they are wanted, before a model."""
     if not (isinstance(context, Real) and 0 <= context < np.inf):
         raise ValueError(f"context must be a number of at least 0; got {context!r}.")
     if not (kernel is None or (isinstance(kernel, Real) and 0 < kernel < np.inf)):

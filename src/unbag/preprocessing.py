@@ -28,6 +28,8 @@ from unbag._scikit_learn import BaseEstimator, TransformerMixin
 from unbag.bags import Bags, first_nonfinite, listed_bags
 from unbag.validation import WHITENED, all_or_nothing, check_finite, validate_bags
 
+__all__ = ["BagContext", "OnInstances", "RBFDictionary"]
+
 BLOCK_ENTRIES = 2**23  # bounds the arrays held at once beside the result: 64 MiB each
 
 

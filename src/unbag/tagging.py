@@ -461,43 +461,6 @@ def warn_of_unused_names(where: object, names: Sequence[str], classes: Iterable[
         )
 
 
-class Spellings:
-    """Spellings of labels that are read as one, by their normal spelling."""
-
-    def __init__(self) -> None:
-        self._found: dict[str, set[str]] = {}
-
-    def note(self, label: object) -> None:
-        """Remember a label as it stands in the data."""
-        if isinstance(label, str):
-            self._found.setdefault(normal_spelling(label), set()).add(label)
-
-    def note_cell(self, cell: object, parts: Sequence[object]) -> None:
-        """Remember the labels of a cell; spaces next to a delimiter do not count."""
-        if not isinstance(cell, str):
-            for part in parts:
-                self.note(part)
-            return
-        for place, part in enumerate(parts):
-            text = str(part)
-            text = text if place == 0 else text.lstrip()
-            self.note(text if place == len(parts) - 1 else text.rstrip())
-
-    def warn(self, where: object) -> None:
-        """Warn of labels that were spelt in several ways."""
-        merged = [sorted(found) for name, found in self._found.items() if name and len(found) > 1]
-        if merged:
-            shown = "; ".join(
-                f"{' and '.join(map(ascii, found[:3]))} are {normal_spelling(found[0])!r}"
-                for found in merged[:3]
-            )
-            more = f"; and {len(merged) - 3} more" if len(merged) > 3 else ""
-            warn_caller(
-                f"{where}: labels that differ only in spaces around them, or in how Unicode writes "
-                f"a letter, are read as one: {shown}{more}."
-            )
-
-
 def twins(classes: Iterable[str]) -> list[list[str]]:
     """Return the names that differ in case or accents alone, as sorted groups."""
     groups: dict[str, list[str]] = {}
@@ -554,7 +517,6 @@ def parse_cell(
     delimiter: str,
     all_unknown: bool = False,
     tagging: Tagging = USUAL_TAGGING,
-    spellings: Spellings | None = None,
 ) -> frozenset[Any] | None:
     """Read the label set that a cell holds; None if it is blank.
 
@@ -576,8 +538,6 @@ def parse_cell(
     if isinstance(cell, str) and (written := labels_in_list(cell)) is not None:
         cell = written
     parts = cell if isinstance(cell, list) else str(cell).split(delimiter)
-    if spellings is not None:
-        spellings.note_cell(cell, parts)
     members = []
     for part in map(label_text, parts):
         name = part.removeprefix(UNKNOWN_MARK).rstrip(UNKNOWN_MARK).strip()

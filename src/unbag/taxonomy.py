@@ -237,8 +237,13 @@ class Ladder:
             for each in (name, *taxonomy.ancestors(name)):
                 self.holds[c, place[each]] = True
 
-    def level_of_classes(self, level: str) -> tuple[NDArray[np.object_], NDArray[np.intp]]:
-        """Return the names at a level, and which of them each class belongs to."""
+    def columns_at(
+        self, level: str, n_columns: int
+    ) -> tuple[NDArray[np.object_], NDArray[np.intp]]:
+        """Return the names at a level, and which of them each column belongs to.
+
+        A column behind those of the classes is the background, whose name is None.
+        """
         levels = self.taxonomy.levels
         check(
             level in levels,
@@ -246,8 +251,9 @@ class Ladder:
             "its column rank.",
         )
         found = [self.taxonomy.at_level(name, level) for name in self.classes]
-        names = list(dict.fromkeys(found))
-        columns = np.array([names.index(name) for name in found], dtype=np.intp)
+        background = [None] * (n_columns - len(found))
+        names = [*dict.fromkeys(found), *background]
+        columns = np.array([names.index(name) for name in [*found, *background]], dtype=np.intp)
         return np.array(names, dtype=object), columns
 
     def backed_off(

@@ -110,10 +110,6 @@ def as_labels(y: LabelSetsLike, X: BagsLike, are_sets: bool = False) -> Any:
     return split_labels(y, X, are_sets)
 
 
-class AmbiguousInputWarning(UserWarning):
-    """Input is ambiguous; the message says how it was read, and how to choose."""
-
-
 def in_bag_order(values: Any, X: BagsLike, name: str) -> Any:
     """Return what a dict or a pandas object says of bags in their order, found by their ids.
 
@@ -146,8 +142,7 @@ def in_bag_order(values: Any, X: BagsLike, name: str) -> Any:
             warn_caller(
                 f"The index of {name} just counts, and these numbers are ids of the bags in "
                 f"another order: {name} was aligned with the bags by id. Pass "
-                f"{name}.to_numpy() if it is in the order of the bags already.",
-                AmbiguousInputWarning,
+                f"{name}.to_numpy() if it is in the order of the bags already."
             )
         return values.iloc[[row_of[bag] for bag in ids]]
     # As text, so that 1 and "1" are not taken for strangers.
@@ -296,8 +291,7 @@ def split_labels(y: Any, X: BagsLike, are_sets: bool = False) -> Any:
             text = next(text for text in texts if DELIMITER in text)
             warn_caller(
                 f"X has one row per bag, so {text!r} was taken for one label. If rows are "
-                "instances of bags that have several labels, use Bags.from_table(table, bag=...).",
-                AmbiguousInputWarning,
+                "instances of bags that have several labels, use Bags.from_table(table, bag=...)."
             )
         return y
     ids = X.ids if isinstance(X, Bags) else range(len(cells))

@@ -415,7 +415,7 @@ def test_arff_knows_its_roles(words, run, tmp_path):
 
 def test_compare_on_a_table_of_ones_own(words, run, tmp_path):
     code, out, errors = run(
-        "compare", words, *ROLES[:4], "--instance-labels", "letter", "--carry", "note", "--quick",
+        "compare", words, *ROLES[:4], "--instance-labels", "letter", "--quick",
         "--methods", "unbag,dummy", "--jobs", "1", "-o", tmp_path / "results",
     )  # fmt: skip
     assert code == 0, errors

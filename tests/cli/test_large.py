@@ -79,9 +79,9 @@ def test_options_that_contradict_or_cannot_be_are_refused(word_set, words, run, 
     code, _, errors = run("fit", word_set, *GIVEN, "-o", output, "--out-of-core", "--kernel", "1")
     assert code == 1
     assert "cannot be fitted out of core" in errors
-    code, _, errors = run("fit", word_set, *GIVEN, "-o", output, "--out-of-core", "--tune")
+    code, _, errors = run("fit", word_set, *GIVEN, "-o", output, "--out-of-core", "--model", "auto")
     assert code == 1
-    assert "--tune cannot be used out of core" in errors
+    assert "--model auto cannot be used out of core" in errors
     code, _, errors = run("fit", word_set, words, *GIVEN, "-o", output, "--out-of-core")
     assert code == 1
     assert "--out-of-core needs Parquet, a folder of files or one" in errors

@@ -15,8 +15,7 @@ from sklearn.preprocessing import StandardScaler
 import unbag
 from toys import make_colours
 from unbag import Bags, LabelSets, ORLogisticRegression, RBFDictionary
-from unbag.fitting import InterruptedFitWarning
-from unbag.fitting.linear import InMemory, Objective, scale_of
+from unbag.fitting.linear import InMemory, InterruptedFitWarning, Objective, scale_of
 from unbag.fitting.parts import PartMaker
 from unbag.union import UnionProblem
 

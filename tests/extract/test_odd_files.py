@@ -133,7 +133,7 @@ def test_a_folder_that_cannot_be_read_is_named_and_the_others_are_read(
 
     def refuse(path):
         # As it is for everybody but root.
-        if os.path.basename(path) == "locked":
+        if str(path).endswith("locked"):
             raise PermissionError(13, "Permission denied", str(path))
         return scan(path)
 
@@ -197,60 +197,10 @@ def test_the_command_says_what_was_left_out(tmp_path, capsys):
     assert f"more/up: leads to {os.path.realpath(tmp_path)}, which" in capsys.readouterr().err
 
 
-# Folders of other people.
+# What is ours.
 
 
-def test_a_folder_of_another_is_not_taken_for_our_own(folder, tmp_path):
-    other = tmp_path / "t.parquet.parts"
-    other.mkdir()
-    for name, text in (
-        ("thesis.txt", "years of work"), ("settings.json", '{"theme": "dark"}'),
-        ("settings.json", "{"), ("0123456789abcdef01234567.arrow.txt", "years of work"),
-    ):  # fmt: skip
-        (other / name).write_text(text)
-        with pytest.raises(DataError, match=r"t\.parquet\.parts is needed .* something else") as no:
-            extract(folder, tmp_path / "t.parquet")
-        assert "choose another output" in str(no.value)
-        assert [each.name for each in other.iterdir()] == [name]
-        assert (other / name).read_text() == text
-        (other / name).unlink()
-    assert not (tmp_path / "t.parquet").exists()
-    # Left by a run that was stopped in its first moment.
-    (other / ".unbag-0123456789ab.part").write_text("")
-    assert extract(folder, tmp_path / "t.parquet").notes == {}
-    assert not other.exists()
-
-
-@pytest.mark.parametrize("is_found", [True, False])
-def test_what_somebody_puts_into_the_folder_meanwhile_stays(is_found, folder, tmp_path):
-    parts = tmp_path / "t.parquet.parts"
-    if not is_found:
-        (folder / "deep" / "a.num").write_text("")
-
-    def put(*_):
-        (parts / "thesis.txt").write_text("years of work")
-        (parts / "chapters").mkdir()
-
-    if is_found:
-        result = extract(folder, tmp_path / "t.parquet", on_file=put)
-        assert result.notes == {parts.name: "left, since it holds other files, or is a link."}
-    else:
-        with pytest.raises(DataError, match="Nothing was found"):
-            extract(folder, tmp_path / "t.parquet", on_file=put)
-    assert sorted(each.name for each in parts.iterdir()) == ["chapters", "thesis.txt"]
-
-
-@posix_only
-def test_a_link_in_place_of_the_folder_is_left(folder, tmp_path):
-    (tmp_path / "large disk").mkdir()
-    (tmp_path / "t.parquet.parts").symlink_to(tmp_path / "large disk")
-    result = extract(folder, tmp_path / "t.parquet")
-    assert list(result.notes) == ["t.parquet.parts"]
-    assert (tmp_path / "t.parquet.parts").is_symlink()
-    assert not list((tmp_path / "large disk").iterdir())
-
-
-def test_folders_of_recordings_may_be_called_parts(folder, tmp_path):
+def test_the_finished_files_of_a_table_in_the_folder_are_not_read(folder, tmp_path):
     (folder / "2024.parts").mkdir()
     write_lines(folder / "2024.parts" / "b.num")
 
@@ -259,11 +209,20 @@ def test_folders_of_recordings_may_be_called_parts(folder, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         extract(folder, folder / "other.parquet", on_file=stop)
-    assert (folder / "other.parquet.parts").is_dir()
+    assert (folder / ".other.parquet.parts").is_dir()
     result = extract(folder, folder / "t.parquet")
     assert bags(result.output) == ["2024.parts/b.num", "deep/a.num"]
     # The log of the numbers.
     assert result.other_files == {".txt": 1}
+
+
+@posix_only
+def test_the_folder_of_finished_files_may_be_a_link(folder, tmp_path):
+    (tmp_path / "large disk").mkdir()
+    (tmp_path / ".t.parquet.parts").symlink_to(tmp_path / "large disk")
+    for n_resumed in (0, 1):
+        assert extract(folder, tmp_path / "t.parquet").resumed == n_resumed
+    assert (tmp_path / ".t.parquet.parts").is_symlink()
 
 
 def test_a_table_that_is_to_be_read_is_not_written_over(tmp_path):
@@ -311,7 +270,7 @@ def test_a_pipe_among_files_of_segments_is_not_waited_for(tmp_path):
     timer.cancel()
 
 
-def test_a_run_with_other_segments_in_the_same_folder_does_not_go_on(tmp_path):
+def test_a_run_with_other_segments_in_the_same_folder_starts_again(tmp_path):
     (tmp_path / "in").mkdir()
     for name in "ab":
         write_sound(tmp_path / "in" / f"{name}.wav")
@@ -327,8 +286,8 @@ def test_a_run_with_other_segments_in_the_same_folder_does_not_go_on(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         unbag.extract.audio(*given, segments=boxes, on_file=stop)
     (boxes / "a.txt").write_text("0.1\t0.4\twren\n0.5\t0.9\towl\n")
-    with pytest.raises(DataError, match="a run with other settings"):
-        unbag.extract.audio(*given, segments=boxes)
+    result = unbag.extract.audio(*given, segments=boxes)
+    assert (result.resumed, result.instances) == (0, 3)
 
 
 # Names.
@@ -358,20 +317,20 @@ def test_names_are_compared_in_one_spelling(on_disk, in_table, folder, tmp_path)
     assert found == {f"in/deep/{on_disk}": "low|middle", f"in/site/{on_disk}": "high"}
 
 
-def test_tagged_files_of_another_format_are_not_said_to_be_missing(folder, tmp_path):
+def test_tagged_files_of_another_format_are_not_said_to_be_missing(folder, tmp_path, caplog):
     for name in ("IMG_7.heic", "o\u0308.HEIC", "notes.txt"):
         (folder / name).write_text("")
     tags = tags_of(
         tmp_path / "tags.csv", "a,low", "IMG_7.heic,low", "\u00f6,high", "IMG_8.heic,low"
     )  # fmt: skip
-    lines = []
-    result = extract(folder, tmp_path / "t.parquet", on_read=lines.extend, **tags)
+    with caplog.at_level("INFO", logger="unbag"):
+        result = extract(folder, tmp_path / "t.parquet", **tags)
     assert result.tags_without_file == ["IMG_8.heic"]
     assert result.tagged_other_files == ["IMG_7.heic", "o\u0308.HEIC"]
     assert result.other_files == {".heic": 2, ".txt": 1}
     said = " ".join(extraction.summary(result, "pictures"))
     assert "2 tagged files are in a format that is not read: IMG_7.heic, o\u0308.HEIC." in said
-    assert any("1 name with tags has no file: IMG_8.heic." in line for line in lines)
+    assert "1 name with tags has no file: IMG_8.heic." in caplog.text
     with open_source(result.output) as source:
         assert extracted_facts(source).tags_without_file == ["IMG_8.heic"]
 

@@ -43,17 +43,18 @@ def recordings(tmp_path):
     return folder
 
 
-def extracted(folder, text, **options):
-    """Extract with tags; return the outcome, the lines that were said first, and the rows."""
-    tags = folder.parent / "tags.csv"
-    tags.write_text(text)
-    lines = []
-    roles = {name: options.pop(name) for name in ("untagged",) if name in options}
-    result = extract(
-        Audio(), folder, folder.parent / "t.parquet", tags, Roles(**roles), on_read=lines.extend,
-        **options,
-    )  # fmt: skip
-    return result, "\n".join(lines), pq.read_table(result.output).to_pylist()
+@pytest.fixture
+def extracted(recordings, caplog):
+    """A call that extracts with tags, and returns the outcome, what was said, and the rows."""
+
+    def extracted(text, split=None, **roles):
+        tags, output = (recordings.parent / name for name in ("tags.csv", "t.parquet"))
+        tags.write_text(text)
+        with caplog.at_level("INFO", logger="unbag"):
+            result = extract(Audio(split=split), recordings, output, tags, Roles(**roles))
+        return result, caplog.text, pq.read_table(result.output).to_pylist()
+
+    return extracted
 
 
 def read(tmp_path, text, **roles):
@@ -108,12 +109,12 @@ def test_separators_that_look_wrong(tmp_path, cells, separator, message):
     assert "separated by" not in said(tmp_path, text, label_separator="|")
 
 
-def test_names_without_a_file_come_before_advice_about_files_without_tags(recordings):
+def test_names_without_a_file_come_before_advice_about_files_without_tags(extracted):
     with pytest.raises(DataError) as raised:
-        extracted(recordings, "file,tags\nlong,a\nlost1,a\nlost2,b\n")
+        extracted("file,tags\nlong,a\nlost1,a\nlost2,b\n")
     text = str(raised.value)
     assert text.index("2 names with tags have no file: lost1, lost2") < text.index("untagged=")
-    _, lines, _ = extracted(recordings, "file,tags\nlong,a\nlost,a\n", untagged="unknown")
+    _, lines, _ = extracted("file,tags\nlong,a\nlost,a\n", untagged="unknown")
     assert "tags.csv: 1 name with tags has no file: lost." in lines
     assert "Without tags: 1 file: short.wav." in lines
 
@@ -194,9 +195,9 @@ def test_an_instance_is_in_the_bag_that_holds_its_middle():
     assert bags == ["f", "f 2-4", "f 2-4", "f 4-9", "f 4-9", "f"]
 
 
-def test_tags_with_times_make_bags_of_stretches(recordings):
+def test_tags_with_times_make_bags_of_stretches(recordings, extracted):
     text = "file,start,end,tags\nlong,1,4,low\nlong,6,9,high\nlong,8,14,both?\nshort,,,low\n"
-    result, lines, rows = extracted(recordings, text)
+    result, lines, rows = extracted(text)
     bags = {row["bag"]: row["tags"] for row in rows}
     # Stretches that overlap are one bag, and the rest of a file is one without tags.
     assert bags == {
@@ -232,9 +233,9 @@ def test_wrong_times_are_named(tmp_path, row, message):
         read(tmp_path, f"file,start,end,tags\n{row}\n")
 
 
-def test_split_cuts_long_recordings_and_tags_hold_where_they_lie(recordings):
+def test_split_cuts_long_recordings_and_tags_hold_where_they_lie(recordings, extracted):
     text = "file,start,end,tags\nlong,1,4,low\nlong,9.5,14,high\nlong,0,25,both\nshort,,,low\n"
-    result, lines, rows = extracted(recordings, text, split=10)
+    result, lines, rows = extracted(text, split=10)
     bags = {row["bag"]: row["tags"] for row in rows}
     assert bags == {
         # Half a second of a stretch is no proof, and who knows where in 25 seconds it is.
@@ -259,12 +260,12 @@ def test_split_without_tags_and_bags_that_hold_nothing(recordings):
         unbag.extract.images(recordings, output, split=5)
 
 
-def test_a_model_of_recordings_labels_stretches_and_the_other_way_round(recordings, run):
+def test_a_model_of_recordings_labels_stretches_and_the_other_way_round(recordings, extracted, run):
     folder = recordings.parent
-    extracted(recordings, "file,start,end,tags\nlong,1,4,low\nlong,6,9,high\nshort,,,low\n",
+    extracted("file,start,end,tags\nlong,1,4,low\nlong,6,9,high\nshort,,,low\n",
               untagged="unknown")  # fmt: skip
     (folder / "t.parquet").rename(folder / "s.parquet")
-    extracted(recordings, "file,tags\nlong,low|high\nshort,low\n")
+    extracted("file,tags\nlong,low|high\nshort,low\n")
     for table in ("s", "t"):
         path = folder / f"{table}.parquet"
         assert run("fit", path, "-o", folder / f"{table}.unbag", "--max-iter", "5")[0] == 0
@@ -391,13 +392,13 @@ def test_selections_lie_in_folders_like_those_of_recordings(recordings, run):
     assert sorted(found) == ["long.unbag.selections.txt", "north/long.unbag.selections.txt"]
 
 
-def test_a_folder_that_grows_keeps_the_ids_of_its_rows(recordings):
+def test_a_folder_that_grows_keeps_the_ids_of_its_rows(recordings, extracted):
     soundfile = pytest.importorskip("soundfile", reason="needs the audio extra")
     text = "file,tags\nlong,low|high\nshort,low\nmore,high\n"
-    _, lines, rows = extracted(recordings, text)
+    _, lines, rows = extracted(text)
     assert "1 name with tags has no file: more" in lines
     soundfile.write(recordings / "aaa_more.wav", beeps(6, 1), RATE)
-    _, _, more = extracted(recordings, text.replace("more", "aaa_more"))
+    _, _, more = extracted(text.replace("more", "aaa_more"))
     assert {row["id"] for row in rows} < {row["id"] for row in more}
     old = {row["id"]: row["start"] for row in rows}
     assert {row["id"]: row["start"] for row in more if row["id"] in old} == old

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unbag import LabelSets
+from unbag import Bags, LabelSets
 from unbag.datasets import make_bags
 from unbag.fitting.held_out import (
     Folds,
@@ -11,8 +11,8 @@ from unbag.fitting.held_out import (
     folds_of,
     growth,
     information_of_labels,
+    log_absence_of,
     naming_cost,
-    presence_in_bags,
 )
 from unbag.fitting.linear import LinearSettings
 
@@ -36,8 +36,8 @@ def test_information_by_hand():
     # Half of a bag is background; the rest is the one class of the label set.
     first = np.log(0.5 * 0.5 / 0.25 + 0.25) + np.log(1.0)
     np.testing.assert_allclose(information, [first, 0, np.log(0.5 * 0.2 / 0.25 + 0.6)])
-    presence = presence_in_bags(proba, offsets, 2)
-    np.testing.assert_allclose(presence, [[0.5, 0.25], [0, 0], [0.2, 0.2]])
+    absence = log_absence_of(proba, Bags(proba, offsets), 2)
+    np.testing.assert_allclose(np.exp(absence), [[0.5, 0.75], [1, 1], [0.8, 0.8]])
 
 
 def test_naming_costs_by_hand():

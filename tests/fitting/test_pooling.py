@@ -5,9 +5,7 @@ from scipy.optimize import check_grad
 from scipy.special import log_softmax
 
 from unbag.fitting import pooling
-from unbag.union import UnionProblem
-
-FLOOR = np.log(1e-12)
+from unbag.union import Conditioner, UnionProblem
 
 
 def drawn(rng, n_bags=80, n_classes=4, size=3, strength=3.0):
@@ -21,12 +19,7 @@ def drawn(rng, n_bags=80, n_classes=4, size=3, strength=3.0):
 
 
 def best(log_proba, problem):
-    def infer(log_prior):
-        answer = problem.infer(log_prior)
-        return answer.log_likelihood, answer.posterior
-
-    bag_of_row = np.repeat(np.arange(problem.n_bags), np.diff(problem.offsets))
-    return pooling.best_weights(log_proba, infer, bag_of_row, np.ones(problem.n_bags), FLOOR)
+    return pooling.best_weights(log_proba, Conditioner(), problem)
 
 
 def test_a_model_that_knows_more_counts_more():

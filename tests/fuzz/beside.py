@@ -14,6 +14,7 @@ from unbag.corrections import corrected_labels
 from unbag.tables import DataError, Roles
 from unbag.tables.formats.audacity import write_audacity
 from unbag.tables.formats.raven import write_raven
+from unbag.tables.spans import Spans
 
 STATES = ("present", "unknown", "absent", "", "?", "1", "0", "-1", "yes", "maybe")
 
@@ -123,7 +124,7 @@ def selections(rng: np.random.Generator, folder: Path) -> None:
     out = folder / "selections"
     write = (write_raven, write_audacity)[rng.integers(2)]
     try:
-        written = write(out, table, labels)
+        written = write(out, Spans(table, labels, find_band=write is write_raven))
     except DataError as error:
         raise check_refusal(error, folder) from error
     n_lines = 0

@@ -229,10 +229,7 @@ def draw_command(rng: np.random.Generator, folder: Path) -> tuple[list[str], Pat
         return ["evaluate", model, name, *options], None
     if kind == 3:
         output = folder / "report.html"
-        options = draw_options(
-            rng, folder, **roles, instance_labels=COLUMNS, ignore_labels=(),
-            title=("<script>", "", "ß"),
-        )  # fmt: skip
+        options = draw_options(rng, folder, **roles, instance_labels=COLUMNS)
         return ["report", model, name, "-o", str(output), *options], output
     output = folder / f"answers{(*TEXT, *ARROW, '.html', '')[rng.integers(11)]}"
     if kind == 4:

@@ -27,8 +27,8 @@ from unbag import (
     RBFDictionary,
     kernel_pipeline,
 )
-from unbag.models import ModelFileError, read_header, save
-from unbag.models.container import FORMAT
+from unbag.models import ModelFileError, read_header
+from unbag.models.container import FORMAT, save
 from unbag.models.kinds import KINDS, Decoder, Encoder
 
 every_model = pytest.mark.parametrize("kind", MODELS.values(), ids=MODELS)

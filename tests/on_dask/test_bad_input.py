@@ -13,8 +13,7 @@ from distributed import Client, Future, LocalCluster
 import unbag.dask
 import unbag.out_of_core
 from unbag import Bags, LabelSets, ORLogisticRegression, kernel_pipeline
-from unbag.dask import ClusterError
-from unbag.dask.clusters import opened
+from unbag.dask.clusters import ClusterError, opened
 from unbag.paper import SIM
 from unbag.tables import DataError, Roles
 
@@ -98,7 +97,7 @@ def test_data_without_partitions_are_refused(coloured, client, tmp_path):
     refused(data.bags, client, "expected a Dask DataFrame .*, got Bags")
     refused([], client, "the list of pairs is empty")
     refused((data.bags, data.sets), client, "Partition 0: expected a pair of Bags and labels")
-    refused([(data.bags.X, data.sets)], client, "Partition 0: the first of a pair must be Bags")
+    refused([(data.bags.X, data.sets)], client, "Partition 0: expected a pair of Bags and labels")
     refused([(data.bags, data.sets[1:])], client, "it has 8 bags but 7 label sets")
     refused([(data.bags[:0], [])], client, "all partitions are empty")
     divided = frame(data)

@@ -21,7 +21,7 @@ import unbag.dask
 from platforms import posix_only
 from toys import make_colours
 from unbag import ORLogisticRegression
-from unbag.dask import ClusterError, LostWorkersWarning
+from unbag.dask.clusters import ClusterError, LostWorkersWarning
 
 pytestmark = [
     pytest.mark.slow,  # Starts processes that load the package: two minutes.

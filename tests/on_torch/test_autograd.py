@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from logit_batches import on, random_batch
+from unbag.groups import Groups
 from unbag.torch import UnionLoss, union_loss
 from unbag.torch.arguments import read_batch
 from unbag.torch.groups import with_groups
 from unbag.torch.loss import takes_one_pass
-from unbag.union import Groups
 
 # Of bags that are drawn, some are impossible.
 pytestmark = pytest.mark.filterwarnings("ignore::unbag.union.ImpossibleBagWarning")

@@ -114,11 +114,3 @@ def test_a_search_tries_networks(rng):
     model = unbag.tune(bags, sets, networks=True, minutes=1)
     assert np.isfinite(model.tuning_["network"])
     assert (model.predict_instances(bags) == truth).mean() > 0.8
-
-
-def test_losses_that_know_no_groups_are_not_given_any(rng):
-    bags, sets, _ = made_bags(rng)
-    model = ORNetwork(**SMALL)
-    model.approximation = unbag.torch.union_loss
-    with pytest.raises(ValueError, match="approximates the exact one does not support labels"):
-        model.fit(bags, sets)

@@ -100,10 +100,10 @@ def test_an_interrupted_set_is_refused(coloured, write, tmp_path):
     refused(folder, "part-01.parquet is empty", tmp_path)
     last.write_bytes(whole)
     (folder / "_temporary").mkdir()
-    refused(folder, "has a folder _temporary: the set looks incomplete", tmp_path)
+    refused(folder, "has _temporary, and a set is", tmp_path)
     (folder / "_temporary").rmdir()
     (folder / "part-02.parquet.tmp").write_bytes(whole)
-    refused(folder, "has a file part-02.parquet.tmp that is not named like a Parquet", tmp_path)
+    refused(folder, "has part-02.parquet.tmp, and a set is", tmp_path)
     (folder / "part-02.parquet.tmp").rename(folder / "_SUCCESS")
     StoredBags(folder)
 
@@ -111,7 +111,7 @@ def test_an_interrupted_set_is_refused(coloured, write, tmp_path):
 def test_folders_in_a_set_are_refused(coloured, write, tmp_path):
     folder = write(coloured(n_bags=9).table)
     (folder / "year=2024").mkdir()
-    refused(folder, "has a folder year=2024: a set is the files of one folder", tmp_path)
+    refused(folder, "has year=2024, and a set is", tmp_path)
 
 
 def test_what_is_no_set_is_refused(tmp_path):

@@ -6,8 +6,9 @@ from scipy.special import log_softmax
 
 from toys import make_colours, make_uncertain
 from unbag import Bags, ORLogisticRegression, kernel_pipeline
-from unbag.fitting import NonFiniteObjectiveError
-from unbag.paper import MLR, SLR, UncertifiedWarning
+from unbag.fitting.linear import NonFiniteObjectiveError
+from unbag.paper import MLR, SLR
+from unbag.paper.mlr import UncertifiedWarning
 from unbag.union import ImpossibleBagWarning, IntractableBagError, IntractableBagWarning, infer
 
 FIRST = (0.3, 0.5, 1.0)

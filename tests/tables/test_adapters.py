@@ -49,7 +49,7 @@ def test_birdnet_embeddings_are_instances(tmp_path):
     assert table.bags[0].tolist() == [[0.25, -1.5, 2.0], [0.5, 0.5, 0.5]]
     assert table.column("end").tolist() == [3.0, 4.5, 3.0]
     assert table.labels is None
-    assert table.source.place(2) == "row 4"
+    assert table.source.place(2) == "instance 3"
 
 
 @pytest.mark.parametrize(

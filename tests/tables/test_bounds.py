@@ -102,7 +102,7 @@ def contents():
         "known.csv": (rows(20_000, known="a" * 10**6), "row 3, column 'known': .* has 1,000,000"),
         "cell.csv": (rows(20, labels="a|" * 10**6), "row 3, column 'labels': .* 2,000,000 charac"),
         "long id.csv": (rows(20_000, bag="a" * 9_999), "20000 bags"),
-        "one line.csv": (header + b"a" * (70 << 20), "row 2, which begins with .*does not end"),
+        "one line.csv": (header + b"a" * (70 << 20), "in the row that begins with .*too long"),
         "wide.csv": (b"a," * 10**6 + b"b\n", "more than 1,000,000 columns"),
         "bomb.csv.gz": (gzip.compress(header + line * n_rows, 1), "would take .* bytes"),
         "small.csv.gz": (gzip.compress(header + line * 10**5), "1 bags, 100000 instances"),

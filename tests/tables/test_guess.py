@@ -178,7 +178,7 @@ def test_patterns_of_features(tmp_path):
         assert features("*") == ("pitch", "mfcc_1", "mfcc_2")
     with pytest.warns(UserWarning, match="left out of the features: year .*; temperature"):
         assert set(features("*", "lo*")) == {"lon", "pitch", "mfcc_1", "mfcc_2"}
-    with pytest.raises(DataError, match=r"no column of numbers that matches 'not\*' for features"):
+    with pytest.raises(DataError, match=r"no column that matches 'not\*' for features"):
         features("not*")
     with pytest.raises(DataError, match="has no column 'nothing' for features"):
         features("nothing")

@@ -229,14 +229,14 @@ def test_lists_that_are_carried_make_no_wide_table(tmp_path):
                    tmp_path / "t.parquet")  # fmt: skip
     assert read(tmp_path / "t.parquet", Roles(carry=["box"])).bags.X.tolist() == [[1.0]]
     assert read(tmp_path / "t.parquet", Roles(features=["x"])).bags.X.tolist() == [[1.0]]
-    with pytest.raises(DataError, match="'x' holds double: in a table with list columns"):
+    with pytest.raises(DataError, match="'x' holds double, but features needs lists of numbers"):
         read(tmp_path / "t.parquet", Roles(features=["box", "x"]))
 
 
 def test_labels_of_instances_must_be_lists(tmp_path):
     table = WIDE.set_column(5, "instance_label", pa.array(["a", "b", "c"]))
     pq.write_table(table, tmp_path / "t.parquet")
-    with pytest.raises(DataError, match="labels of instances are a list"):
+    with pytest.raises(DataError, match="instance_labels needs lists of text"):
         read(tmp_path / "t.parquet")
 
 

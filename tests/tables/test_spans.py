@@ -10,8 +10,8 @@ from unbag.tables import (
     read_from,
     write_for_tool,
 )
-from unbag.tables.formats.audacity import write_audacity
-from unbag.tables.formats.raven import write_raven
+from unbag.tables.formats import audacity, raven
+from unbag.tables.spans import Spans
 
 CALLS = """night,file,start,end,low,high,x
 a,/data/one.wav,1.5,2,900,2000,1
@@ -19,6 +19,14 @@ b,/data/two.wav,0,1,800,1000,2
 a,/data/one.wav,0.25,0.5,700,1500,3
 a,/data/one.wav,3,4,1,2,4
 """
+
+
+def write_raven(path, table, labels, score=None):
+    return raven.write_raven(path, Spans(table, labels, score, find_band=True))
+
+
+def write_audacity(path, table, labels, frequencies=False):
+    return audacity.write_audacity(path, Spans(table, labels, find_band=frequencies))
 
 
 @pytest.fixture
@@ -166,7 +174,7 @@ def test_columns_that_hold_no_frequencies_are_none(tmp_path):
     (file,) = write_raven(tmp_path / "one.txt", table, ["owl"])
     assert "Freq" not in file.read_text()
     with pytest.raises(DataError, match="has no columns of frequencies"):
-        write_audacity(tmp_path / "two.txt", table, ["owl"], frequencies=True)
+        write_for_tool("audacity-frequencies", tmp_path / "two.txt", table, ["owl"])
 
 
 def test_an_unknown_tool_is_named(tmp_path, table):

@@ -96,7 +96,6 @@ def test_bags_that_nothing_can_hold_are_said_to_be_so(rng):
     logits = rng.normal(size=(n_labels, 4 + n_labels)) * 0.01
     got, answer = residual(problem, logits)
     assert answer.served.tolist() == [DENSE, INTRACTABLE]
-    assert answer.intractable.tolist() == [1]
     assert np.isfinite(got).all()
 
 

@@ -9,7 +9,6 @@ accuracies on these data sets, on other folds of the same bags.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy as np
 from .comparison import Comparison, fit_fold, measured, some_methods
 from .ledger import Results
 from .methods import grid
-from .nested import Case, Variant, fit_both_ways, is_network, told_setting
+from .nested import Case, Variant, is_network, told_setting
 from .plan import Plan
 from .rivals import RIVALS
 from .unit import Unit
@@ -68,10 +67,8 @@ VARIANTS = {
     "network, encoding chosen": Variant("network", ENCODINGS, QUICK),
     NETWORK: Variant("network", NETWORKS, QUICK),
     # What it pools, it chooses within the training bags itself.
-    COMMITTEE: Variant("network committee", [{}], QUICK_COMMITTEE, both_ways=True),
+    COMMITTEE: Variant("network committee", [{}], QUICK_COMMITTEE),
 }
-#: Rows that are also asked for labels of their training bags, and how sure they are of labels.
-BOTH_WAYS = (OURS, NETWORK, COMMITTEE)
 #: Rows of models that are told instance labels, with the settings of another row.
 TOLD = {
     "the same, told instance labels": (OURS, "pipeline told instance labels"),
@@ -119,13 +116,6 @@ def units(plan: Plan, ledger: Results) -> list[Unit]:
         for row, variant in (VARIANTS | LOSSES).items()
         for unit in case.units(variant, ledger, told.get(row))
     ]
-    found += [
-        unit
-        for name in plan.data
-        for row in BOTH_WAYS
-        for draws in both_ways_units(plan, ledger, name, row)
-        for unit in draws
-    ]
     if not can_fit_networks(plan):
         found = [unit for unit in found if not is_network(unit.method) or unit in ledger]
     # Variants share settings, and each is fitted once.
@@ -156,18 +146,11 @@ def row_units(plan: Plan, ledger: Results, name: str, row: str) -> list[list[Uni
         setting = case.choice(variant, ledger)
         if setting is None:
             return []
-        return [case.unit(model, told_setting(setting)) if model else
-                case.chosen_unit(variant, setting)]  # fmt: skip
+        if model is None:
+            return [case.unit(variant.model, setting)]
+        return [case.unit(model, told_setting(setting))]
 
     return [[unit for case in draws for unit in fits(case)] for draws in cases(plan, name)]
-
-
-def both_ways_units(plan: Plan, ledger: Results, name: str, row: str) -> list[list[Unit]]:
-    """Return the fits of a row that are also asked for probabilities, as `row_units` does."""
-    return [
-        [replace(unit, task=fit_both_ways) for unit in draws]
-        for draws in row_units(plan, ledger, name, row)
-    ]
 
 
 def is_made(plan: Plan, ledger: Results, row: str) -> bool:

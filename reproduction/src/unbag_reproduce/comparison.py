@@ -66,28 +66,15 @@ class Comparison:
     """Methods that do the same units of work.
 
     A method of several settings is tuned on folds that take the draws of a data set in turn; what
-    is chosen is measured on every fold of every draw.
-
-    Parameters
-    ----------
-    task : callable
-        What is done with each method; its results are measures.
-    methods : dict of str to Method
-        Each with the settings that it is tried with.
-    tuned_by : tuple of str
-        The measures that choose settings.
-    cross_validated : bool
-        Whether the task is done for each fold; else once.
-    racing : bool
-        Whether settings that fall far behind drop out before the last fold: see
-        `unbag_reproduce.race`.
-    ladders : dict of str to Ladders
-        The methods whose grids are widened around what is best, unless in a first look: see
-        `unbag_reproduce.widening`.
+    is chosen is measured on every fold of every draw. With `racing`, settings that fall far behind
+    drop out before the last fold (`unbag_reproduce.race`). The grids of methods with `ladders` are
+    widened around what is best, unless in a first look (`unbag_reproduce.widening`). If the work is
+    not `cross_validated`, it is done once.
     """
 
     task: Callable[[Unit], Values]
     methods: dict[str, Method]
+    #: The measures that choose settings.
     tuned_by: tuple[str, ...]
     cross_validated: bool = True
     racing: bool = False

@@ -117,8 +117,7 @@ KNOWN = {
     "SIM": "no published code",
     "MIMLfast": "a solver of ours, a sampled grid, and a guessed number of epochs",
     "LSB-CMM": "an inference of ours",
-    "MIMLNN": "no distance between bags that we tried gives the figures on the letters "
-    "([distances](#distances))",
+    "MIMLNN": "the paper names neither the scaling of features nor the distance between bags",
     "dummy": "no constant answer has the published one-error on HJA",
 }
 

@@ -5,18 +5,16 @@ needs no instance label, so anyone could choose like this.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from sklearn.preprocessing import StandardScaler
 
-from unbag.model_selection import innermost_model
 from unbag.pipeline import BagPipeline, kernel_pipeline
 from unbag.preprocessing import BagContext, OnInstances
 
 from . import methods
-from .calibration import reliability
 from .comparison import fit_and_measure
 from .data import load_fold, split
 from .ledger import Results
@@ -84,15 +82,13 @@ def is_network(model: str) -> bool:
 class Variant:
     """A model, and the settings that one is chosen from for each fold; a single one is taken.
 
-    In a first look all have the entries of `quick`; else they are widened along the ladders. With
-    `both_ways`, what is chosen is also asked for probabilities.
+    In a first look all have the entries of `quick`; else they are widened along the ladders.
     """
 
     model: str
     settings: list[Values]
     quick: Values = field(default_factory=dict)
     ladders: Ladders = field(default_factory=dict)
-    both_ways: bool = False
 
     def settings_at(self, level: str) -> list[Values]:
         """Return the settings to choose from; in a first look, every third, and cheaper."""
@@ -120,11 +116,6 @@ class Case:
     def unit(self, model: str, setting: Values) -> Unit:
         """Return the fit of a setting to all training bags."""
         return self._unit(fit_outer, model, setting, {})
-
-    def chosen_unit(self, variant: Variant, setting: Values) -> Unit:
-        """Return the fit of what was chosen for a variant to all training bags."""
-        unit = self.unit(variant.model, setting)
-        return replace(unit, task=fit_both_ways) if variant.both_ways else unit
 
     def _unit(self, task, model, setting, condition):
         return Unit(
@@ -165,7 +156,7 @@ class Case:
         tried = settings if len(settings) > 1 else []
         fits = [unit for each in tried for unit in self.inner_units(variant.model, each)]
         if setting is not None:
-            fits.append(self.chosen_unit(variant, setting))
+            fits.append(self.unit(variant.model, setting))
             if told is not None:
                 fits.append(self.unit(told, told_setting(setting)))
         return fits
@@ -190,28 +181,6 @@ def fit_inner(unit: Unit) -> Values:
 def fit_outer(unit: Unit) -> Values:
     """Fit to all training bags of a fold, and measure on its test bags."""
     return {**fit_and_measure(build(unit), *load_fold(unit)), **where_trained(unit)}
-
-
-@task
-def fit_both_ways(unit: Unit) -> Values:
-    """Do what `fit_outer` does, and ask for probabilities of labels without and with label sets.
-
-    ``given`` is the share of instances of the training bags that get their true label, given the
-    label sets; ``new_bins`` and ``given_bins`` belong to the test and to the training bags.
-    """
-    train, y, test, y_test = load_fold(unit)
-    model = build(unit)
-    found: Values = dict(fit_and_measure(model, train, y, test, y_test))
-    classes = innermost_model(model, test)[0].classes_
-    for key, bags, proba in (
-        ("new_bins", test, model.predict_instances_proba(test)),
-        ("given_bins", train, model.annotate_proba(train, y)),
-    ):
-        is_right = classes[proba.argmax(axis=1)] == bags.instance_labels
-        found[key] = reliability(proba, is_right)
-        if bags is train:
-            found["given"] = 100.0 * float(is_right.mean())
-    return {**found, **where_trained(unit)}
 
 
 def build(unit: Unit) -> Any:

@@ -22,18 +22,11 @@ DRAWN = ("letter-carroll", "letter-frost")
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan of what to do.
+    """What to do: on which data, at which level, with which seed of folds, draws and methods.
 
-    Parameters
-    ----------
-    data : tuple of str
-        Names of data sets.
-    level : {"quick", "standard"}
-        "quick" is for a first look: few folds and few settings. "standard" has the paper's
-        folds, iterations and grids, but of MIMLfast's settings a random draw, and with kernels
-        some of SIM's; there, settings far behind drop out.
-    seed : int
-        Of folds, draws of letters, and methods.
+    The level "quick" is for a first look: few folds and few settings. "standard" has the paper's
+    folds, iterations and grids, but of MIMLfast's settings a random draw, and with kernels some of
+    SIM's; there, settings far behind drop out.
     """
 
     data: tuple[str, ...]
@@ -92,36 +85,23 @@ def made_units(
 class Study:
     """An experiment: a table or figure of the paper, or one of ours.
 
-    Parameters
-    ----------
-    name : str
-        As on the command line.
-    title : str
-    units : callable
-        ``units(plan, ledger)`` lists the units that can be done, given what is done already.
-        It is asked again until all are: so one unit may depend on the results of others.
-    present : callable
-        ``present(plan, ledger)`` returns tables and figures.
-    timed : bool
-        Whether times are compared: then units are done one at a time.
-    data : tuple of str
-        The data sets it is made on; empty if it makes its own.
-    remarks : str
-        What to know when reading the results, in Markdown.
-    comparison : Comparison, optional
-        What its tables compare, if that is methods.
-    listed : tuple of str
-        Tables whose rows are too many for a page, which links to them.
+    ``units(plan, ledger)`` lists the units that can be done, given what is done already. It is
+    asked again until all are: so one unit may depend on the results of others.
+    ``present(plan, ledger)`` returns tables and figures.
     """
 
     name: str
     title: str
     units: Callable[..., list[Unit]]
     present: Callable[..., list[Table | Figure]]
+    #: Whether times are compared: then units are done one at a time.
     timed: bool = False
     data: tuple[str, ...] = PAPER_DATA
+    #: What to know when reading the results, in Markdown.
     remarks: str = ""
+    #: The `Comparison` that its tables show, if they compare methods.
     comparison: Any = None
+    #: Tables whose rows are too many for a page, which links to them.
     listed: tuple[str, ...] = ()
 
 

@@ -1,6 +1,7 @@
 """Run an experiment: do what is left of its work, and write its tables and figures."""
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +10,6 @@ from rich.console import Console
 from unbag._messages import require
 from unbag._threads import describe_machine, versions
 
-from .busy import BusyClock
 from .figures import Figure
 from .ledger import Ledger
 from .plan import Plan, available
@@ -36,31 +36,18 @@ def reproduce(
 ) -> list[Table | Figure]:
     """Run one experiment, or go on with one that was interrupted.
 
-    Parameters
-    ----------
-    name : str
-        One of `STUDIES`.
-    data : list of str, optional
-        Data sets; by default the paper's. Those that are not on this machine are left out.
-    level : {"quick", "standard"}
-        How thoroughly; see `Plan`.
-    seed : int
-        The same seed gives the same tables, apart from times.
-    n_jobs : int
-        Number of processes; where times are compared, always one.
-    out : path
-        The ledger is in this folder; tables and figures go to ``out/<name>``.
-    console : rich Console, optional
-        Where to show progress.
+    Data sets that are not on this machine are left out; by default they are the paper's. Where
+    times are compared, there is one process. The ledger is in the folder `out`; tables and figures
+    go to ``out/<name>``, and progress to the console.
     """
     study = find_study(name)
     # An hour's work must not end in an error about its figures.
     require("matplotlib")
-    names = available(study.data if data is None or not study.data else data, console)
-    if study.data and not names:
+    names = available(study.data if data is None else data, console)
+    if not names:
         raise ValueError("None of these data sets is on this machine: there is nothing to do.")
     plan = Plan(names, level, seed)
-    ledger, clock, n_done = Ledger(out), BusyClock(), 0
+    ledger, n_done = Ledger(out), 0
     with ledger.writing():
         # What is new may choose settings, whose fits are next.
         while done := run(
@@ -78,8 +65,9 @@ def reproduce(
     of = {"data": list(plan.data), "level": plan.level, "seed": plan.seed}
     if n_done or not (folder / ABOUT).exists():
         about = {**of, "tables": [], **versions(), "machine": describe_machine()}
-        load = clock.load()
-        write(made, folder, about if load is None else {**about, LOAD: load})
+        # Of the last five minutes; not every system counts it.
+        load = {LOAD: round(os.getloadavg()[1], 1)} if hasattr(os, "getloadavg") else {}
+        write(made, folder, {**about, **load})
     else:
         # Nothing new was done: how the results were made stays as it is.
         write(made, folder, {**read_plan(folder)[1], **of})

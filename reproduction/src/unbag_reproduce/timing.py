@@ -15,8 +15,9 @@ import numpy as np
 from unbag.bags import Bags
 from unbag.fitting.scaling import Scaling
 from unbag.model_selection import inductive_accuracy
-from unbag.paper import MLR, UncertifiedWarning
+from unbag.paper import MLR
 from unbag.paper.fast import RUNNERS as PUBLISHED_KERNELS
+from unbag.paper.mlr import UncertifiedWarning
 from unbag.pipeline import BagPipeline, kernel_pipeline
 from unbag.union import infer
 from unbag.union.dispatch import METHODS as KERNELS

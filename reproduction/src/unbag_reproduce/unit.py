@@ -10,8 +10,6 @@ from typing import Any
 Values = dict[str, Any]
 #: A number that a unit does not have.
 NONE = -1
-#: Keys by what they are made of: a page asks for those of the same units hundreds of times.
-KNOWN_KEYS: dict[tuple[object, ...], str] = {}
 #: What can be done, by the name that ledgers have for it: that of the function.
 TASKS: dict[str, Callable[["Unit"], Values]] = {}
 
@@ -29,24 +27,8 @@ def task(function: Callable[["Unit"], Values]) -> Callable[["Unit"], Values]:
 class Unit:
     """A piece of work: all that its result depends on, apart from the code.
 
-    Parameters
-    ----------
-    task : callable
-        One of the `TASKS`.
-    data : str, optional
-        A data set, as `unbag_reproduce.data.load` knows it.
-    draw : int, optional
-        Which draw of the data set.
-    method : str, optional
-        What is fitted, by a name that the task knows.
-    setting : dict
-        What the method is built with.
-    condition : dict
-        What else the task varies, such as the share of bags for training.
-    fold, n_folds : int, optional
-        Which fold is for testing, and of how many.
-    seed : int, optional
-        Of folds and methods.
+    The task, one of the `TASKS`, knows the method by its name, and builds it with the setting. The
+    condition is what else it varies, such as the share of bags for training. `fold` is for testing.
 
     Examples
     --------
@@ -86,13 +68,7 @@ class Unit:
     @cached_property
     def key(self) -> str:
         """The unit as text: the same for the same work, whatever the order of a setting."""
-        made_of = (
-            self.task, self.data, self.draw, self.method, repr(self.setting), repr(self.condition),
-            self.fold, self.n_folds, self.seed,
-        )  # fmt: skip
-        if made_of not in KNOWN_KEYS:
-            KNOWN_KEYS[made_of] = key_of(self.describe())
-        return KNOWN_KEYS[made_of]
+        return key_of(self.describe())
 
     def __hash__(self) -> int:
         return hash(self.key)

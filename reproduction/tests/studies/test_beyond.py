@@ -8,7 +8,6 @@ import pytest
 from toys import make_colours
 from unbag_reproduce import additions
 from unbag_reproduce.additions import (
-    BOTH_WAYS,
     COMMITTEE,
     LOSSES,
     NETWORK,
@@ -16,10 +15,7 @@ from unbag_reproduce.additions import (
     ROWS,
     TOLD,
     VARIANTS,
-    both_ways_units,
-    row_units,
 )
-from unbag_reproduce.both_ways import GIVEN, both_ways_records
 from unbag_reproduce.ledger import Ledger
 from unbag_reproduce.nested import MODELS, Case, build, is_network
 from unbag_reproduce.plan import Plan
@@ -117,13 +113,9 @@ def small(monkeypatch):
 def test_end_to_end(tmp_path, monkeypatch):
     small(monkeypatch)
     results = reproduce("beyond", ["letter-frost"], level="quick", out=tmp_path)
-    accuracy, both_ways, bags, rivals, losses, _ = results
+    accuracy, bags, rivals, losses, _ = results
     assert [row[0] for row in accuracy.body] == ROWS
     assert [row[0] for row in losses.body] == list(LOSSES)
-    assert [(each["measure"], each["variant"]) for each in both_ways.records][:3] == [
-        (GIVEN, row) for row in BOTH_WAYS
-    ]
-    assert all(0 <= each["ours"] <= 100 for each in both_ways.records)
     assert {record["verdict"] for record in bags.records} <= {"better", "worse", "tied"}
     assert list(dict.fromkeys(record["variant"] for record in bags.records)) == list(OF_BAGS)
     assert [row[0] for row in rivals.body] == [
@@ -145,10 +137,6 @@ def test_end_to_end(tmp_path, monkeypatch):
     fitted = networks_in(beyond.units(plan, ledger))
     assert {unit.method for unit in fitted} == set(filter(is_network, MODELS))
     assert all(ledger[unit]["device"] for unit in fitted)
-    # The committee is fitted once for all tables.
-    assert both_ways_units(plan, ledger, "letter-frost", COMMITTEE) == row_units(
-        plan, ledger, "letter-frost", COMMITTEE
-    )
     # Whoever has no torch is shown what others have fitted.
     monkeypatch.setattr(additions, "find_spec", lambda name: None)
     assert networks_in(beyond.units(plan, ledger)) == fitted
@@ -157,10 +145,7 @@ def test_end_to_end(tmp_path, monkeypatch):
 def test_without_torch_a_line_says_what_is_left_out(tmp_path, monkeypatch):
     small(monkeypatch)
     monkeypatch.setattr(additions, "find_spec", lambda name: None)
-    accuracy, both_ways, _, rivals, _ = reproduce(
-        "beyond", ["letter-frost"], level="quick", out=tmp_path
-    )
-    assert {record["variant"] for record in both_ways.records} == {OURS}
+    accuracy, _, rivals, _ = reproduce("beyond", ["letter-frost"], level="quick", out=tmp_path)
     assert rivals.body[-1][0] == OURS
     rows = [row[0] for row in accuracy.body]
     left_out = {row for row, variant in VARIANTS.items() if is_network(variant.model)}
@@ -190,24 +175,6 @@ def test_the_committee_is_the_estimator_at_its_defaults():
     assert {name for name in default if made[name] != default[name]} == {
         "random_state", "threshold",
     }  # fmt: skip
-
-
-def test_calibration_errors_are_over_the_bins_of_all_fits():
-    """Sure of everything, and right in half of the fits: 50 points, and no fit says so alone."""
-    plan, ledger = Plan(("letter-frost",)), {}
-    sure = [*([[0.0, 0.0, 0.0]] * 9)]
-    for draws in both_ways_units(plan, ledger, "letter-frost", COMMITTEE):
-        for unit in draws:
-            right = float(unit.fold % 2)
-            ledger[unit] = {
-                "given": 90.0 + unit.draw, "new_bins": [*sure, [1.0, 1.0, right]],
-                "given_bins": [*sure, [4.0, 3.0, 3.0]],
-            }  # fmt: skip
-    given, new_error, given_error = both_ways_records(plan, ledger)
-    assert (given["measure"], given["ours"]) == (GIVEN, 92.0)
-    assert (new_error["ours"], given_error["ours"]) == (50.0, 0.0)
-    assert {each["variant"] for each in (given, new_error, given_error)} == {COMMITTEE}
-    assert both_ways_records(plan, {}) == []
 
 
 @pytest.mark.torch

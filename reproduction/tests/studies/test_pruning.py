@@ -5,7 +5,8 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from toys import make_colours
-from unbag.paper import MLR, UncertifiedWarning
+from unbag.paper import MLR
+from unbag.paper.mlr import UncertifiedWarning
 from unbag_reproduce import datasets, timing
 from unbag_reproduce.e_steps import cheapest_bags
 from unbag_reproduce.published import published

@@ -1,6 +1,5 @@
 """``unbag annotate`` and ``unbag predict``: what a model says of instances, and of bags."""
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
@@ -10,7 +9,7 @@ import numpy as np
 import typer
 
 from unbag import annotations, tables
-from unbag._files import TABLES, check, check_format, check_outputs, looks_like_parquet
+from unbag._files import TABLES, check_format, check_outputs, looks_like_parquet
 from unbag._messages import counted, words
 from unbag.annotations import AnnotateSettings, sentences
 from unbag.tables.annotated import (
@@ -86,116 +85,87 @@ def annotate(
 
     Example: unbag annotate words.unbag words.csv -o annotated.csv
     """
-    for each in write or ():
-        tool_and_path(each)
-    with instances_for(model, table, output, tags, embed, given) as (tables, roles):
-        label_tables(
-            model, tables, output, roles, settings, ignore_labels, write or (), media_root,
-            corrections, features, in_memory, out_of_core, dry_run,
-        )  # fmt: skip
-
-
-def label_tables(
-    model: Path,
-    table: list[Path],
-    output: Path,
-    given: o.Given,
-    settings: AnnotateSettings,
-    ignore_labels: bool,
-    write: Sequence[str],
-    media_root: Path | None,
-    corrections: Path | None,
-    features: bool,
-    in_memory: bool,
-    out_of_core: bool,
-    dry_run: bool,
-) -> None:
-    """Label every instance of tables, write them, and print how sure the labels are."""
     from unbag.frames import read_for_model, roles_for_model
     from unbag.models import load
 
-    check(
-        not (settings.joint and ignore_labels),
-        "--joint gives every tag a row: leave out --ignore-labels, or --joint.",
-    )
-    check(
-        corrections is None or not ignore_labels,
-        "--corrections corrects tags: leave out --ignore-labels, or --corrections.",
-    )
-    for_tools = [tool_and_path(each) for each in write]
+    for_tools = [tool_and_path(each) for each in write or ()]
     use_labels = not ignore_labels
     options = asdict(settings)
-    fitted = load(model)
-    annotations.check_background_name(fitted, None, settings.background_name)
-    times = [perf_counter()]
-    with o.open_table(table) as source:
-        wanted = roles_for_model(fitted, source, given.roles, use_labels=use_labels)
-        if dry_run:
-            show_plan(source.peek(wanted, need_labels=False), output, ("instance_labels", "known"))
-            return
-        inputs = [model, *source.files, *given.files]
-        outputs = [output, *(path for tool, path in for_tools if tool not in SUFFIXES)]
-        check_outputs(outputs, inputs)
-        if out_of_core or any(map(looks_like_parquet, table)):
-            from . import large
-
-            if large.stays_on_disk(table, wanted, in_memory, out_of_core):
-                refused = {"--write": for_tools, "--corrections": corrections}
-                large.refuse_with(True, **refused)
-                large.annotate_on_disk(fitted, table[0], wanted, output, use_labels, settings)
+    with instances_for(model, table, output, tags, embed, given) as (table, given):
+        fitted = load(model)
+        annotations.check_background_name(fitted, None, settings.background_name)
+        times = [perf_counter()]
+        with o.open_table(table) as source:
+            wanted = roles_for_model(fitted, source, given.roles, use_labels=use_labels)
+            if dry_run:
+                show_plan(
+                    source.peek(wanted, need_labels=False), output, ("instance_labels", "known")
+                )
                 return
-        check_nothing_is_lost(output)
-        written = written_columns(source, wanted)
-        with progress("reading") as report:
-            data, labels = read_for_model(
-                fitted, source, wanted, use_labels=use_labels, corrections=corrections,
-                progress=report,
-            )  # fmt: skip
-    check_outputs(outputs, inputs, in_folders=selection_files(for_tools, data))
-    times.append(perf_counter())
-    with progress("annotating") as report:
-        answers = annotations.annotate(fitted, data.bags, labels, progress=report, **options)
-    times.append(perf_counter())
-    for tool, path in for_tools:
-        write_for_tool(tool, path, data, answers.selected, answers.probability, media_root)
-    columns = answers.columns(None if corrections is None else data.known)
-    with progress("writing") as report:
-        names, n_left_out = write_annotated(
-            data, output, columns, written, report, keeps_features=features
-        )
-    times.append(perf_counter())
-    seconds = np.diff(times).tolist()
-    figures = answers.figures(data.n_dropped)
-    not_selected = sum(figures.status[each] for each in OF_NO_CLASS) if for_tools else 0
-    n_known, n_other = known_and_other(data, columns["annotation"], settings.background_name)
-    result = {
-        "output": str(output),
-        **asdict(figures),
-        "known_labels": n_known,
-        "known_labels_annotated_otherwise": n_other,
-        "background_left_out": not_selected,
-        "features_left_out": n_left_out,
-        "seconds": dict(zip(("reading", "annotating", "writing"), seconds, strict=True)),
-    }
-    messages.result(result)
-    for line in sentences(figures, names, settings):
-        messages.note(line)
-    if n_known:
-        messages.note(
-            f"{n_known:,} {words().instances} have a label that people gave (column "
-            f"{KNOWN_LABEL}), which stays as it is; {n_other:,} of them are annotated otherwise."
-        )
-    if not_selected:
-        messages.note(
-            f"Left out of the files for other tools: {counted(not_selected, words().instance)} of "
-            "background."
-        )
-    if n_left_out:
-        messages.note(
-            f"{counted(n_left_out, 'column')} of features left out of {output}; --features keeps "
-            "them."
-        )
-    messages.note(f"Written to {output}.")
+            inputs = [model, *source.files, *given.files]
+            outputs = [output, *(path for tool, path in for_tools if tool not in SUFFIXES)]
+            check_outputs(outputs, inputs)
+            if out_of_core or any(map(looks_like_parquet, table)):
+                from . import large
+
+                if large.stays_on_disk(table, wanted, in_memory, out_of_core):
+                    refused = {"--write": for_tools, "--corrections": corrections}
+                    large.refuse_with(True, **refused)
+                    large.annotate_on_disk(fitted, table[0], wanted, output, use_labels, settings)
+                    return
+            check_nothing_is_lost(output)
+            written = written_columns(source, wanted)
+            with progress("reading") as report:
+                data, labels = read_for_model(
+                    fitted, source, wanted, use_labels=use_labels, corrections=corrections,
+                    progress=report,
+                )  # fmt: skip
+        check_outputs(outputs, inputs, in_folders=selection_files(for_tools, data))
+        times.append(perf_counter())
+        with progress("annotating") as report:
+            answers = annotations.annotate(fitted, data.bags, labels, progress=report, **options)
+        times.append(perf_counter())
+        for tool, path in for_tools:
+            write_for_tool(tool, path, data, answers.selected, answers.probability, media_root)
+        columns = answers.columns(None if corrections is None else data.known)
+        with progress("writing") as report:
+            names, n_left_out = write_annotated(
+                data, output, columns, written, report, keeps_features=features
+            )
+        times.append(perf_counter())
+        seconds = np.diff(times).tolist()
+        figures = answers.figures(data.n_dropped)
+        not_selected = sum(figures.status[each] for each in OF_NO_CLASS) if for_tools else 0
+        n_known, n_other = known_and_other(data, columns["annotation"], settings.background_name)
+        result = {
+            "output": str(output),
+            **asdict(figures),
+            "known_labels": n_known,
+            "known_labels_annotated_otherwise": n_other,
+            "background_left_out": not_selected,
+            "features_left_out": n_left_out,
+            "seconds": dict(zip(("reading", "annotating", "writing"), seconds, strict=True)),
+        }
+        messages.result(result)
+        for line in sentences(figures, names, settings):
+            messages.note(line)
+        if n_known:
+            messages.note(
+                f"{n_known:,} {words().instances} have a label that people gave (column "
+                f"{KNOWN_LABEL}), which stays as it is; {n_other:,} of them are annotated "
+                "otherwise."
+            )
+        if not_selected:
+            messages.note(
+                "Left out of the files for other tools: "
+                f"{counted(not_selected, words().instance)} of background."
+            )
+        if n_left_out:
+            messages.note(
+                f"{counted(n_left_out, 'column')} of features left out of {output}; --features "
+                "keeps them."
+            )
+        messages.note(f"Written to {output}.")
 
 
 def tool_and_path(given: str) -> tuple[str, Path]:

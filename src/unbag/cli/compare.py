@@ -19,7 +19,7 @@ METHODS = (
 )  # fmt: skip
 
 
-@o.with_options(*(name for name in o.SHOWN if name != "known"), "instance_labels")
+@o.with_options("bag", "labels", "features", "instance_labels")
 def compare(
     table: o.OneFile,
     given: o.Given,
@@ -32,7 +32,6 @@ def compare(
         bool, typer.Option("--quick", help="A first look: few folds, few settings.")
     ] = False,
     jobs: o.Jobs = -1,
-    seed: Annotated[int, typer.Option(help="Seed of the folds and the methods.")] = 0,
     output: Annotated[Path, o.written("Folder for results.")] = Path("results"),
     as_json: o.Json = False,
 ) -> None:  # fmt: skip
@@ -45,8 +44,8 @@ def compare(
     chosen = None if methods is None else [each.strip() for each in methods.split(",")]
     with progress("comparing") as report:
         made = compare_methods(
-            table, given.roles, methods=chosen, quick=quick, seed=seed,
-            n_jobs=jobs, out=output, progress=report,
+            table, given.roles, methods=chosen, quick=quick, n_jobs=jobs,
+            out=output, progress=report,
         )  # fmt: skip
     if not as_json:
         # Bold is Markdown's; a terminal shows the stars.

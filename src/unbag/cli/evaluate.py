@@ -212,9 +212,7 @@ def report(
     table: o.Data,
     output: Annotated[Path, o.written("The HTML file to write.")],
     given: o.Given,
-    ignore_labels: o.IgnoreLabels = False,
     media_root: o.MediaRoot = None,
-    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     corrections: o.Corrections = None,
     check_bag_labels: Annotated[
         bool,
@@ -229,9 +227,8 @@ def report(
     from unbag.report import write_report
 
     fitted, header, data, labels = load_and_read(
-        model, table, given, output, use_labels=not ignore_labels, compare=True,
-        corrections=corrections,
-    )  # fmt: skip
+        model, table, given, output, compare=True, corrections=corrections
+    )
     check(
         suffix_of(output) in (".html", ".htm"),
         f"{output} must end in .html.",
@@ -245,7 +242,7 @@ def report(
         media_root=media_folder(data, media_root),
         places=places(data),
         layout=signal_layout(data),
-        title=title or f"{data.path.name}, annotated",
+        title=f"{data.path.name}, annotated",
         settings={
             "model file": model.name, "table": data.path.name,
             "fitted to": str(header["info"].get("source", "unknown")),

@@ -1,6 +1,6 @@
 """``unbag extract``: from recordings, pictures and signals to a table of instances."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -136,9 +136,9 @@ def audio(
 
     kind = Audio(
         sample_rate, lowest, channel, windows, hop, segments,
-        embed, embed_rate, embed_seconds, tuple(embed_layer or ()), embed_only,
+        embed, embed_rate, embed_seconds, embed_layer or (), embed_only, split=split,
     )  # fmt: skip
-    run(kind, folder, output, tags, tags_column, jobs, given, split)
+    run(kind, folder, output, tags, tags_column, jobs, given)
 
 
 @app.command()
@@ -262,8 +262,9 @@ def images(
     """
     from unbag.extract.pictures import Images
 
-    layers = tuple(embed_layer or ())
-    kind = Images(size, contrast, grid, segments, masks, embed, layers, embed_scale, embed_only)
+    kind = Images(
+        size, contrast, grid, segments, masks, embed, embed_layer or (), embed_scale, embed_only
+    )
     run(kind, folder, output, tags, tags_column, jobs, given)
 
 
@@ -275,7 +276,6 @@ def run(
     tags_column: str | None,
     jobs: int,
     given: o.Given,
-    split: float | None = None,
 ) -> None:
     """Extract instances of a kind, and print what was found, and what could not be read."""
     if tags is None:
@@ -283,9 +283,9 @@ def run(
         for name, value in {**vars(given.roles), "tags_column": tags_column}.items():
             if value not in (None, ()) and name not in about_media:
                 raise typer.BadParameter(f"{argument(name)} is for --tags: pass both")
-    result = extract_shown(kind, folder, output, tags, tags_column, jobs, given.roles, split)
+    roles = replace(given.roles, labels=tags_column or given.roles.labels)
+    result = extract_shown(kind, folder, output, tags, jobs, roles)
     messages.result(asdict(result))
-    show_extracted(result, kind.things)
     messages.note(f"Written to {result.output}.")
     end_with_faults(result, kind.things)
 
@@ -295,13 +295,11 @@ def extract_shown(
     folder: Path,
     output: Path,
     tags: Path | None,
-    tags_column: str | None,
     jobs: int,
     roles: Roles,
-    split: float | None = None,
 ) -> "Extracted":
-    """Extract instances, and show how far that has got, and which files cannot be read."""
-    from unbag.extract.extraction import extract
+    """Extract instances; show how far that has got, what was found, and notes on files."""
+    from unbag.extract.extraction import extract, summary
 
     _messages.current_words = words_of(
         kind.name, kind.things, {"windows": getattr(kind, "windows", None)}
@@ -309,33 +307,22 @@ def extract_shown(
     with progress("extracting") as report:
 
         def on_file(done: int, total: int, name: str, fault: str | None) -> None:
+            report(done, total)
             if fault is not None:
                 messages.say(f"unbag: error: {fault}")
 
-        def on_read(lines: list[str]) -> None:
-            for line in lines:
-                messages.note(line)
-
         try:
-            return extract(
-                kind, folder, output, tags, roles, tags_column=tags_column, split=split,
-                n_jobs=jobs, on_read=on_read, on_file=on_file, on_progress=report,
-            )  # fmt: skip
+            result = extract(kind, folder, output, tags, roles, n_jobs=jobs, on_file=on_file)
         except KeyboardInterrupt:
             messages.say("Finished files are kept: run the same command again to resume.")
             raise
-
-
-def show_extracted(result: "Extracted", things: str) -> None:
-    """Print what was found, and notes on files."""
-    from unbag.extract.extraction import summary
-
     for name, note in islice(result.notes.items(), MOST_NOTES):
         messages.note(f"{name}: {note}")
     if (n_more := len(result.notes) - MOST_NOTES) > 0:
         messages.note(f"Notes like these: {counted(n_more, 'more file')}. --json has them all.")
-    for line in summary(result, things):
+    for line in summary(result, kind.things):
         messages.note(line)
+    return result
 
 
 def end_with_faults(result: "Extracted", things: str) -> None:

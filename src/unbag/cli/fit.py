@@ -27,13 +27,9 @@ def fit(
     settings: Settings,
     corrections: o.Corrections = None,
     ignore_known: Annotated[bool, o.rarely("--ignore-known", help=o.IGNORE_KNOWN)] = False,
-    tune: Annotated[
-        bool,
-        typer.Option("--tune", help="Choose the other settings by trial on part of the table."),
-    ] = False,
     minutes: Annotated[
         float | None,
-        o.rarely(min=0, help="With --tune: time limit; the best settings found so far are kept."),
+        o.rarely(min=0, help="With --model auto: time limit; keeps the best settings so far."),
     ] = None,
     in_memory: Annotated[bool, o.rarely("--in-memory", help=o.IN_MEMORY)] = False,
     out_of_core: Annotated[bool, o.rarely("--out-of-core", help=o.OUT_OF_CORE)] = False,
@@ -59,18 +55,15 @@ def fit(
     )
 
     refuse_contradiction(ignore_known, corrections=corrections, known=given.roles.known)
-    tune = tune or settings.model == "auto"
-    if minutes is not None and not tune:
-        raise typer.BadParameter("--minutes is for --tune and --model auto")
+    if minutes is not None and settings.model != "auto":
+        raise typer.BadParameter("--minutes is for --model auto")
     is_on_disk = False
     if out_of_core or resume or any(map(looks_like_parquet, table)):
         from . import large
 
         is_on_disk = large.stays_on_disk(table, given.roles, in_memory, out_of_core or resume)
-        refused = {
-            "--model network": settings.model == "network", "--tune": tune,
-            "--corrections": corrections,
-        }  # fmt: skip
+        is_linear = settings.model == "linear"
+        refused = {f"--model {settings.model}": not is_linear, "--corrections": corrections}
         large.refuse_with(is_on_disk, **refused)
         if is_on_disk and not dry_run:
             large.fit_on_disk(
@@ -95,7 +88,7 @@ def fit(
             ).check_learnable()
         data.announced()
     show_classes(data.label_sets)
-    if tune:
+    if settings.model == "auto":
         from .tune import tuned_model
 
         fitted = tuned_model(settings, data, minutes)

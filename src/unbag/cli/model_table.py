@@ -35,12 +35,12 @@ def instances_for(
     Recordings or pictures, in a folder or a file, are extracted as those were that the model was
     fitted to. If labelling fails, the table stays.
     """
-    from unbag.extract.for_models import kind_like, kind_of_media, split_of
+    from unbag.extract.for_models import kind_like, kind_of_media
     from unbag.models import read_header
     from unbag.tables.annotated import check_nothing_is_lost
     from unbag.tables.extracted import extracted_facts
 
-    from .extract import end_with_faults, extract_shown, show_extracted
+    from .extract import end_with_faults, extract_shown
 
     extraction = None
     if len(data) == 1 and data[0].suffix.lower() not in ALL:
@@ -62,11 +62,8 @@ def instances_for(
     check_output(output, model, *data, *given.files, *([] if tags is None else [tags]))
     kind = kind_like(extraction, embed)
     unknown = None if tags is None else given.roles.untagged or "unknown"
-    roles = replace(given.roles, labels=None, untagged=unknown)
-    result = extract_shown(
-        kind, data[0], table, tags, given.roles.labels, -1, roles, split_of(extraction)
-    )
-    show_extracted(result, kind.things)
+    roles = replace(given.roles, untagged=unknown)
+    result = extract_shown(kind, data[0], table, tags, -1, roles)
     try:
         with open_table([table]) as source:
             facts = extracted_facts(source)

@@ -1,4 +1,4 @@
-"""``unbag fit --tune``: settings that held-out bags choose, and what they were chosen from."""
+"""``unbag fit --model auto``: settings chosen by held-out bags, and what was tried."""
 
 from typing import TYPE_CHECKING, Any
 

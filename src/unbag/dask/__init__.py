@@ -10,11 +10,10 @@ from unbag._messages import require
 require("distributed")
 
 from .annotating import annotate  # noqa: E402
-from .clusters import ClusterError, LostWorkersWarning  # noqa: E402
+from .clusters import LostWorkersWarning  # noqa: E402
 from .fits import fit  # noqa: E402
 
 __all__ = [
-    "ClusterError",
     "LostWorkersWarning",
     "annotate",
     "fit",

@@ -109,12 +109,9 @@ def read_pair(pair: Any, place: int) -> Partition | None:
 
 def check_pair(items: Any) -> None:
     """Raise an error unless items are a pair of Bags and labels."""
-    if not isinstance(items, tuple | list):
-        raise TypeError(f"expected a pair of Bags and labels, got {type(items).__name__}.")
-    if len(items) != 2:
-        raise TypeError(f"expected a pair of Bags and labels, got {len(items)} items.")
-    if not isinstance(items[0], Bags):
-        raise TypeError(f"the first of a pair must be Bags, got {type(items[0]).__name__}.")
+    is_pair = isinstance(items, tuple | list) and len(items) == 2
+    if not is_pair or not isinstance(items[0], Bags):
+        raise TypeError(f"expected a pair of Bags and labels, got {items!r:.80}.")
 
 
 def plain_labels(labels: Any, bags: Bags) -> Any:

@@ -12,7 +12,6 @@ import pandas
 import pyarrow as pa
 from dask.base import is_dask_collection
 from distributed import Future
-from pyarrow.types import is_integer, is_large_string, is_string
 
 from unbag._files import DataError, check
 from unbag.labels import LabelSets
@@ -170,45 +169,23 @@ def tagged_bags(frames: list[Future], tasks: Tasks, roles: Roles) -> TaggedBags:
     found = tasks.results(tasks.map(rows_with_tags, frames, names_of(frames), roles=wanted))
     filled = {place: each for place, each in enumerate(found) if each is not None}
     check(filled, "There are no bags: all partitions of the DataFrame are empty.")
-    tables = same_types({place: table for place, (table, _) in filled.items()})
+    tables = {place: table for place, (table, _) in filled.items()}
     ids = {place: each.column(0).unique().to_pylist() for place, each in tables.items()}
     check_bags_not_split(list(ids.values()), list(ids))
     rows = [(place, row) for place, (_, own) in filled.items() for row in own.tolist()]
-    table = pa.concat_tables(tables.values(), promote_options="permissive")
+    try:
+        table = pa.concat_tables(tables.values(), promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise DataError(
+            f"The partitions of the DataFrame have columns of different types: {error} Give each "
+            "column one type, as data.astype does."
+        ) from error
     source = TaggedRows(table, rows)
     if roles.label_table is not None:
         wanted = replace(wanted, label_table=roles.label_table, label_columns=roles.label_columns)
     scan = Scan(source, wanted)
     n_bags = [len(ids.get(place, ())) for place in range(len(frames))]
     return TaggedBags(scan.ids.to_pylist(), scan.label_sets(), n_bags, scan.tagging.unused_names())
-
-
-def same_types(tables: dict[int, pa.Table]) -> dict[int, pa.Table]:
-    """Return rows of partitions, by their positions, with numbers as text where others have text.
-
-    Integers with a sign become text where others have none. The first column has the names of bags,
-    which must not be text in some partitions only.
-    """
-    found = dict(tables)
-    for column, name in enumerate(next(iter(tables.values())).column_names):
-        kinds = {place: table.schema.types[column] for place, table in found.items()}
-        of_text = [
-            place for place, kind in kinds.items() if is_string(kind) or is_large_string(kind)
-        ]
-        of_numbers = [place for place, kind in kinds.items() if is_integer(kind)]
-        # No type of integers holds what both others hold.
-        is_wide = pa.uint64() in kinds.values() and len({kinds[each] for each in of_numbers}) > 1
-        if not of_numbers or not (of_text or is_wide):
-            continue
-        check(
-            column > 0 or not of_text,
-            f"Partition {of_numbers[0]} has numbers in the column {name!r}, but partition "
-            f"{(of_text or [0])[0]} has text: give the names of bags one type.",
-        )
-        for place in of_numbers:
-            as_text = found[place].column(column).cast(pa.string())
-            found[place] = found[place].set_column(column, name, as_text)
-    return found
 
 
 def without_labels(roles: Roles) -> Roles:

@@ -1,12 +1,11 @@
 """Models that learn from bags, all under one contract: see `unbag.estimators.contract`."""
 
-from .background import BACKGROUND, is_background
+from .background import is_background
 from .dummies import DummyBags, DummyInstances
 from .or_logistic import ORLogisticRegression
 from .supervised import SupervisedLogisticRegression
 
 __all__ = [
-    "BACKGROUND",
     "DummyBags",
     "DummyInstances",
     "ORLogisticRegression",

@@ -12,18 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
-from unbag._messages import warn_caller, words
+from unbag._messages import warn_caller
 from unbag.fitting.calibration import AS_IT_IS, Presence
 from unbag.fitting.held_out import UNLIKELY
 from unbag.fitting.linear import linear_scores
 from unbag.fitting.parts import log_softmax
-from unbag.union import (
-    Inference,
-    IntractableBagWarning,
-    most_likely_labels,
-)
+from unbag.union import IntractableBagWarning, most_likely_labels
 from unbag.union.conditioner import Conditioner
-from unbag.union.policy import OnIntractable
+from unbag.union.policy import OnIntractable, describe_relaxed
 from unbag.validation import check_known_background, known_columns
 
 from .background import BACKGROUND
@@ -83,7 +79,7 @@ class InstanceClassifier(BagClassifier):
         Returns
         -------
         ndarray of shape (n_instances,)
-            Values of `classes_`, or `unbag.BACKGROUND`.
+            Values of `classes_`, or of the background: see `unbag.is_background`.
         """
         return self._label_values(self._label_scores(self._read_bags(X)).argmax(axis=1))
 
@@ -113,7 +109,7 @@ class InstanceClassifier(BagClassifier):
         Returns
         -------
         ndarray of shape (n_instances,)
-            Values of `classes_`, or `unbag.BACKGROUND`.
+            Values of `classes_`, or of the background: see `unbag.is_background`.
         """
         scores, problem = self._given_labels(X, y, instance_labels)
         if joint:
@@ -311,7 +307,8 @@ class UnionClassifier(ProbabilisticClassifier):
     def _conditioned(self, scores, problem):
         """Return posteriors, and warn of bags whose labels were relaxed."""
         result = self.conditioner_.infer(scores, problem)
-        warn_of_relaxed(result)
+        if len(bags := np.flatnonzero(result.relaxed.any(axis=1))):
+            warn_caller(describe_relaxed(bags), IntractableBagWarning)
         return result.posterior
 
     def log_likelihood(self, X: BagsLike, y: LabelSetsLike) -> NDArray[np.float64]:
@@ -342,18 +339,6 @@ class UnionClassifier(ProbabilisticClassifier):
         return np.where(has_new_label, UNLIKELY, np.maximum(log_likelihood, UNLIKELY))
 
 
-def warn_of_relaxed(result: Inference) -> None:
-    """Warn of the bags whose label sets inference relaxed because they have too many labels."""
-    bags = np.flatnonzero(result.relaxed.any(axis=1))
-    if len(bags):
-        warn_caller(
-            f"{len(bags)} {words().bags} have too many labels for an exact answer: those of their "
-            "labels that are the most certain to occur were taken as optional; the first is "
-            f"{words().bag} {bags[0]}.",
-            IntractableBagWarning,
-        )
-
-
 class LinearUnionClassifier(UnionClassifier):
     """Base of the estimators whose instances are scored by `coef_` and `intercept_`.
 
@@ -367,7 +352,7 @@ class LinearUnionClassifier(UnionClassifier):
         return linear_scores(X, self.coef_, self.intercept_)
 
     def _instance_log_proba(self, X):
-        return log_softmax(self._instance_scores(X))[0]
+        return log_softmax(self._instance_scores(X))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")

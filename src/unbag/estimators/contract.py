@@ -30,7 +30,7 @@ from unbag.fitting.decide import NO_BAG_LEFT
 from unbag.frames import FrameAnswers
 from unbag.labels import ColumnOfLabel, LabelSets, LabelSetsLike
 from unbag.metrics import ranking_loss
-from unbag.models import save
+from unbag.models.container import save
 from unbag.union import ImpossibleBagError, ImpossibleBagWarning, UnionProblem
 from unbag.union.policy import describe_impossible
 from unbag.validation import (

@@ -11,14 +11,14 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unbag._messages import warn_caller, words
+from unbag._messages import warn_caller
 from unbag._scikit_learn import ConvergenceWarning
 from unbag.fitting import Progress
 from unbag.fitting.decide import Decision, decide
 from unbag.fitting.linear import InterruptedFitWarning, LinearSettings, Watch, fit_linear, shown
 from unbag.fitting.scaling import SCALINGS, Scaling
 from unbag.union import Conditioner, IntractableBagWarning
-from unbag.union.policy import OnIntractable, name_bags
+from unbag.union.policy import OnIntractable, describe_relaxed
 from unbag.union.rates import Rate
 from unbag.validation import (
     all_or_nothing,
@@ -303,13 +303,8 @@ class ORLogisticRegression(LinearUnionClassifier):
                 ConvergenceWarning,
             )
         if progress.relaxed:
-            names = ids[list(progress.relaxed)].tolist()
-            warn_caller(
-                f"{len(names)} {words().bags} have too many labels for an exact answer: "
-                f"{name_bags(names)}. Those of their labels that are the most certain to occur "
-                "were taken as optional; see relaxed_.",
-                IntractableBagWarning,
-            )
+            bags = ids[list(progress.relaxed)].tolist()
+            warn_caller(f"{describe_relaxed(bags)} See relaxed_.", IntractableBagWarning)
 
     @property
     def history_(self) -> NDArray[np.float64]:

@@ -93,11 +93,8 @@ class WindowDescription:
             *(f"autocorrelation_{number}" for number in range(1, len(LAGS) + 1)),
         ]  # fmt: skip
 
-    def described(
-        self, values: NDArray[np.float64], rate: float | None = None
-    ) -> NDArray[np.float32]:
-        """Describe windows."""
-        rate = self.rate if rate is None else rate
+    def described(self, values: NDArray[np.float64], rate: float) -> NDArray[np.float32]:
+        """Describe windows of samples of a rate."""
         lengths = [
             np.sqrt((values[:, :, list(columns)] ** 2).sum(axis=2))
             for columns in self.vectors.values()

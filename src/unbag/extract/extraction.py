@@ -1,18 +1,17 @@
 """From a folder of files to a table of instances, for every kind of media.
 
-The instances of a file are kept in a folder next to the table as soon as the file is done, and a
-run that was stopped resumes from there. The table is written at the end, in the order of the files'
-names, so that it always has the same bytes. Then the folder is removed.
+The instances of a file are kept in a hidden folder next to the table as soon as the file is done,
+and a run that was stopped resumes from there. The table is written at the end, in the order of the
+files' names, so that it always has the same bytes. Then the folder is removed.
 """
 
 import hashlib
 import json
 import logging
-import re
+import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from math import inf
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -32,7 +31,6 @@ from unbag._files import (
     make_folder,
     parsed_json,
     unreadable,
-    write_text,
     writing,
 )
 from unbag._messages import (
@@ -50,25 +48,21 @@ from unbag._threads import completed, job_count
 from unbag._version import __version__
 from unbag.tables.extracted import Facts
 from unbag.tables.roles import Roles
-from unbag.tables.tags import names_of_tags
 from unbag.tables.writing import write_tables
 from unbag.tagging import ANY_LABEL, DELIMITER, NO_LABEL, write_cell
 
-from .kinds import FileInstances, MediaKind, OnShare, ignore_share
+from .kinds import FileInstances, MediaKind
 from .stretches import Stretches, TagsByStretch, are_timed, bags_of
 from .tags import (
     MatchedTags,
     Tags,
     TagSummary,
-    check_tagged,
     matched_tags,
     read_tags,
     without_file,
 )
-from .walk import PARTS, SETTINGS, found_files, settings_of, suffix_counts
+from .walk import found_files, suffix_counts
 
-# Files of runs in the folder of finished files, except the settings.
-OF_A_RUN = re.compile(r"[0-9a-f]{24}\.arrow|\.unbag-[0-9a-f]+\.part")
 #: The columns of tags, of ids, and of bags that are stretches of files.
 TAGS, ID, BAG = "tags", "id", "bag"
 
@@ -77,17 +71,13 @@ logger: logging.Logger = logging.getLogger(__name__)
 #: Called with the bytes of the files that are done, those of all files, the name of the last one,
 #: and its fault or None.
 OnFile = Callable[[int, int, str, str | None], None]
-#: Called with the bytes that are done, parts of files among them, and those of all files.
-OnProgress = Callable[[float, int], object]
-#: Called before the work with sentences on what was read: files and tags.
-OnRead = Callable[[list[str]], object]
 
 
 class ExtractOptions(TypedDict, total=False):
     """Options of `audio`, `images` and `signals`.
 
-    Finished files are kept in a folder called like the output, with ``.parts`` at the end, until
-    the table is written. The same call again goes on from there.
+    Finished files are kept in a hidden folder next to the output, ``.OUTPUT.parts``, until the
+    table is written. The same call again goes on from there.
 
     Attributes
     ----------
@@ -194,9 +184,11 @@ def extracted(
         raise TypeError(f"got an unexpected keyword argument {min(strange)!r}.")
     own = ("tags_column", "split", "n_jobs", "on_file")
     roles: dict[str, Any] = {name: value for name, value in options.items() if name not in own}
+    if "split" in options:
+        kind = replace(kind, split=options["split"])
     result = extract(
-        kind, folder, output, tags, Roles(**roles), tags_column=options.get("tags_column"),
-        split=options.get("split"), n_jobs=options.get("n_jobs", 1), on_file=options.get("on_file"),
+        kind, folder, output, tags, Roles(labels=options.get("tags_column"), **roles),
+        n_jobs=options.get("n_jobs", 1), on_file=options.get("on_file"),
     )  # fmt: skip
     if result.failed:
         warn_caller(
@@ -213,27 +205,17 @@ def extract(
     tags: PathLike | None = None,
     roles: Roles | None = None,
     *,
-    tags_column: str | None = None,
-    split: float | None = None,
     n_jobs: int | None = 1,
-    on_read: OnRead = list,
     on_file: OnFile | None = None,
-    on_progress: OnProgress | None = None,
 ) -> Extracted:
     """Find and describe the instances of all files of a folder, and write them as one table.
 
-    `roles` say how the table of tags is read; what they say about blanks is kept.
+    `roles` say how the table of tags is read, which has them in the column of `labels`; what they
+    say about blanks is kept.
     """
     output = Path(output)
     check_format(output, (*PARQUET, *FEATHER))
-    check(
-        n_jobs is None or n_jobs != 0,
-        f"{argument('n_jobs')} must be a number of processes, or -1 for all cores; not 0.",
-    )
-    check(
-        split is None or (kind.has_stretches and 1 <= split < inf),
-        f"{argument('split')} is for recordings of sound, and must be 1 second or more.",
-    )
+    most_jobs = job_count(n_jobs)
     kind.check()
     own = [] if tags is None else [tags]
     found = found_files(folder, kind.suffixes, kind.things, output, own)
@@ -243,21 +225,19 @@ def extract(
     read = matched = None
     if tags is not None:
         read = read_tags(
-            tags, roles or Roles(), tags_column, has_bag_column=kind.has_bag_column,
-            has_stretches=kind.has_stretches, splits=split is not None,
+            tags, roles or Roles(), has_bag_column=kind.has_bag_column,
+            has_stretches=kind.has_stretches, splits=kind.split is not None,
         )  # fmt: skip
     told = None if read is None else TagSummary.of(read)
-    about_tags = [] if told is None else told.sentences()
-    on_read([f"{folder}: {counted(len(found.paths), 'file')}.", *about_tags])
+    _say(f"{folder}: {counted(len(found.paths), 'file')}.", *(told.sentences() if told else ()))
     if read is not None and kind.one_bag_per_file:
         # Before hours of work.
-        matched = _matched(list(found.paths), read, kind.things, found.others)
-        on_read(_about_matches(matched, read, kind, split))
-    for sentence in () if kind.follows_model else kind.remarks:
-        logger.info("%s", sentence)
-    parts = output.with_name(output.name + PARTS)
+        matched = matched_tags(list(found.paths), read, kind.things, found.others)
+        _say(*_about_matches(matched, read, kind))
+    _say(*(() if kind.follows_model else kind.remarks))
     failed = dict(found.faults)
-    with _parts_folder(parts, kind):
+    with _parts_folder(output) as parts:
+        part_of = _part_namer(parts, kind)
         sizes = {name: _size(path) for name, path in found.paths.items()}
         total, done = sum(sizes.values()), 0
         pending, resumed = [], 0
@@ -265,54 +245,49 @@ def extract(
             if on_file is not None:
                 on_file(done, total, name, fault)
         for name, path in found.paths.items():
-            work = FileWork(kind.for_file(name), name, path, parts / _part_name(name))
+            work = FileWork(kind.for_file(name), name, path, part_of(name))
             if _is_finished(work):
                 resumed, done = resumed + 1, done + sizes[name]
             else:
                 pending.append(work)
-        jobs = min(job_count(n_jobs), max(len(pending), 1))
-        n_threads = max(1, job_count(n_jobs) // jobs)
+        jobs = min(most_jobs, max(len(pending), 1))
+        n_threads = max(1, most_jobs // jobs)
         pending = [replace(work, kind=work.kind.on_threads(n_threads)) for work in pending]
-
-        def reported(work: FileWork) -> str | None:
-            size = sizes[work.name]
-            return _do(work, lambda share: on_progress and on_progress(done + share * size, total))
-
-        for work, fault in completed(reported if jobs == 1 else _do, pending, jobs):
+        for work, fault in completed(_do, pending, jobs):
             done += sizes[work.name]
             if fault is not None:
                 failed[work.name] = fault
             if on_file is not None:
                 on_file(done, total, work.name, fault)
-            if on_progress is not None:
-                on_progress(done, total)
-        finished = {name: parts / _part_name(name) for name in found.paths if name not in failed}
-        result, notes = _write(
-            kind, folder, output, finished, matched, read, failed, found.others, split
-        )
-        is_left = not _removed(parts)
-    left = {parts.name: "left, since it holds other files, or is a link."} if is_left else {}
+        finished = {name: part_of(name) for name in found.paths if name not in failed}
+        result, notes = _write(kind, folder, output, finished, matched, read, failed, found.others)
+        shutil.rmtree(parts, ignore_errors=True)
     return Extracted(
         output=output, files=len(found.paths) + len(found.faults), resumed=resumed,
-        other_files=suffix_counts(found.others), notes=left | found.notes | notes, tags=told,
+        other_files=suffix_counts(found.others), notes=found.notes | notes, tags=told,
         **result,
     )  # fmt: skip
+
+
+def _say(*sentences: str) -> None:
+    for each in sentences:
+        logger.info("%s", each)
 
 
 # One file.
 
 
-def _do(work: FileWork, on_share: OnShare = ignore_share) -> str | None:
+def _do(work: FileWork) -> str | None:
     """Extract from one file, and keep what is found; return its fault in a line, or None."""
     try:
         _check_name(work.name)
         state = file_state(work.path)
         # Opening a pipe would wait for somebody to write to it.
         existing_file(work.path)
-        found = work.kind.instances(work.path, work.name, on_share)
+        found = work.kind.instances(work.path, work.name)
         changed = file_state(work.path) != state
         check(not changed, f"{work.path} has changed while it was read: start again.")
-        _write_part(work.part, found, state)
+        _write_part(work, found, state)
     except MissingExtraError:
         raise
     except MemoryError:
@@ -344,37 +319,39 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _part_name(name: str) -> str:
-    return hashlib.sha256(name.encode(errors="surrogateescape")).hexdigest()[:24] + ".arrow"
-
-
-def _write_part(part: Path, found: FileInstances, state: tuple[int, ...]) -> None:
+def _write_part(work: FileWork, found: FileInstances, state: tuple[int, ...]) -> None:
+    in_rows = found.rows.column(work.kind.roles.bag).unique().to_pylist()
     facts = {
         # The inode may change where files are copied.
         "state": list(state[1:]),
-        "without_instances": found.without_instances,
+        "n_rows": found.rows.num_rows,
+        "bags": [*in_rows, *found.without_instances],
         "notes": found.notes,
         "seconds": found.seconds,
     }
     rows = found.rows.replace_schema_metadata({b"part": json.dumps(facts).encode()})
-    with writing(part) as file, ipc.new_file(file, rows.schema) as writer:
+    with writing(work.part) as file, ipc.new_file(file, rows.schema) as writer:
         writer.write_table(rows)
 
 
-def _read_part(part: Path, columns: Collection[int] = ()) -> tuple[pa.Table, dict[str, Any]]:
-    """Read the rows of a finished file, or some of their columns, and facts about it."""
+def _read_facts(part: Path) -> dict[str, Any]:
+    """Read the facts about a finished file."""
+    with pa.OSFile(str(part)) as file:
+        return parsed_json((ipc.open_file(file).schema.metadata or {})[b"part"])
+
+
+def _read_rows(part: Path, columns: Collection[int] = ()) -> pa.Table:
+    """Read the rows of a finished file, or some of their columns."""
     options = ipc.IpcReadOptions(included_fields=sorted(columns) or None)
     with pa.OSFile(str(part)) as file:
-        rows = ipc.open_file(file, options=options).read_all()
-    facts = parsed_json((rows.schema.metadata or {})[b"part"])
-    return rows.replace_schema_metadata(None), facts
+        return ipc.open_file(file, options=options).read_all().replace_schema_metadata(None)
 
 
 def _is_finished(work: FileWork) -> bool:
     """Return whether an earlier run has finished a file that has not changed since."""
     try:
-        _, facts = _read_part(work.part)
-        return facts["state"] == list(file_state(work.path)[1:])
+        _read_rows(work.part)
+        return _read_facts(work.part)["state"] == list(file_state(work.path)[1:])
     except (OSError, pa.ArrowException, ValueError, KeyError, TypeError):
         return False
 
@@ -382,72 +359,39 @@ def _is_finished(work: FileWork) -> bool:
 # Finished files.
 
 
+def _parts_of(output: Path) -> Path:
+    return output.with_name(f".{output.name}.parts")
+
+
 @contextmanager
-def _parts_folder(parts: Path, kind: MediaKind) -> Iterator[None]:
-    """Make the folder of finished files, or resume from it, and lock it against other runs."""
-    settings = {"kind": kind.name, "version": __version__, **kind.settings()}
-    text = json.dumps(settings, sort_keys=True, indent=1)
+def _parts_folder(output: Path) -> Iterator[Path]:
+    """Make the folder of finished files, and lock it against other runs."""
+    parts = _parts_of(output)
     make_folder(parts)
     try:
         with locked_folder(parts):
-            _check_settings(parts, parsed_json(text))
-            write_text(parts / SETTINGS, text)
-            yield
+            yield parts
     except BlockingIOError as error:
         raise DataError(f"{parts} is in use: another run writes the same table.") from error
 
 
-def _check_settings(parts: Path, settings: Mapping[str, Any]) -> None:
-    """Raise an error unless a folder is new, or one of runs with the same settings."""
-    before = settings_of(parts)
-    if before is None:
-        # A run may have been stopped before it wrote its settings, or after it had removed them.
-        check(
-            all(OF_A_RUN.fullmatch(each.name) for each in parts.iterdir()),
-            f"{parts} is needed for the finished part of the table, but it holds something else, "
-            "or is damaged: choose another output, or give this folder another name.",
-        )
-        return
-    differing = [
-        f"{name} was {shortened(before.get(name))} and is {shortened(settings.get(name))}"
-        for name in sorted({*before, *settings})
-        if before.get(name) != settings.get(name)
-    ]
-    check(
-        not differing,
-        f"{parts} holds what a run with other settings has finished ({'; '.join(differing[:3])}): "
-        "use the same settings to resume it, or remove the folder to start over.",
-    )
+def _part_namer(parts: Path, kind: MediaKind) -> Callable[[str], Path]:
+    """Return where the instances of each file are kept: elsewhere for other settings."""
+    settings = {"kind": kind.name, "version": __version__, **kind.settings()}
+    run = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
 
+    def part_of(name: str) -> Path:
+        own = run.copy()
+        own.update(name.encode(errors="surrogateescape"))
+        return parts / f"{own.hexdigest()[:24]}.arrow"
 
-def _removed(parts: Path) -> bool:
-    """Remove finished files, and their folder unless it holds others; return if it is gone."""
-    with suppress(OSError):
-        for each in parts.iterdir():
-            if OF_A_RUN.fullmatch(each.name):
-                each.unlink()
-        # Last, since they mark the folder as ours.
-        (parts / SETTINGS).unlink(missing_ok=True)
-        parts.rmdir()
-    return not parts.exists()
+    return part_of
 
 
 # The table.
 
 
-def _matched(bags: Sequence[str], tags: Tags, things: str, others: Sequence[str]) -> MatchedTags:
-    """Match tags to bags, and check what has none; names of the `others` are not strangers."""
-    matched = matched_tags(bags, tags, things)
-    # Tags may belong to pictures in a format that is not read, for example.
-    unread = names_of_tags(others, matched.tags_without)
-    strangers = [name for name in matched.tags_without if name not in {*unread.values()}]
-    check_tagged(matched, bags, tags, things, strangers)
-    return replace(matched, tags_without=strangers, other_files=sorted(unread))
-
-
-def _about_matches(
-    matched: MatchedTags, tags: Tags, kind: MediaKind, split: float | None
-) -> list[str]:
+def _about_matches(matched: MatchedTags, tags: Tags, kind: MediaKind) -> list[str]:
     """Say which names match nothing, and what the bags will be."""
     lines = [without_file(matched.tags_without, tags.path)] if matched.tags_without else []
     if matched.bags_without:
@@ -456,16 +400,16 @@ def _about_matches(
     n_timed = sum(map(are_timed, matched.of_bags.values()))
     if tags.times is not None and not n_timed:
         lines.append(f"The columns {' and '.join(tags.times)} of {tags.path} are not used.")
-    if n_timed and split is None:
+    if n_timed and kind.split is None:
         lines.append(
             f"Tags of stretches: each stretch of these {n_timed:,} {kind.things} is a piece, and "
             f"the rest of each is one without tags, whose meaning {argument('untagged')} says. "
             f"Even pieces of all: {argument('split', 60)}."
         )
-    elif split is not None and n_timed < len(matched.of_bags):
+    elif kind.split is not None and n_timed < len(matched.of_bags):
         lines.append(
-            f"Tags of whole {kind.things} are unsure in each piece of {split:g} seconds, since "
-            f"they do not say where: {counted(len(matched.of_bags) - n_timed, 'file')}."
+            f"Tags of whole {kind.things} are unsure in each piece of {kind.split:g} seconds, "
+            f"since they do not say where: {counted(len(matched.of_bags) - n_timed, 'file')}."
         )
     return lines
 
@@ -487,20 +431,19 @@ class FileBags:
 class TableRows:
     """The rows of finished files as the table has them: with bags, ids and tags.
 
-    `tags` are those of bags, or of the files that `split` or times cut into bags; None if there are
-    none.
+    `tags` are those of bags, or of the files that are cut into bags; None if there are none.
     """
 
-    def __init__(
-        self, kind: MediaKind, split: float | None, tags: Mapping[str, TagsByStretch] | None
-    ) -> None:
+    def __init__(self, kind: MediaKind, tags: Mapping[str, TagsByStretch] | None) -> None:
         # Once: there may be thousands of columns, and of files.
         self._of_file: Roles = kind.roles
-        self._schema: pa.Schema = kind.schema()
         self._tags = tags
-        stretches = Stretches(split, tags or {})
+        stretches = Stretches(kind.split, tags or {})
         self._stretches = stretches if kind.has_stretches and stretches.are_needed else None
         self.roles: Roles = replace(self._of_file, instance_id=ID, labels=tags and TAGS)
+        #: The columns that say which bags there are.
+        self.few: set[int] = {place for place, name in enumerate(kind.schema().names)
+                    if name in (self.roles.bag, self.roles.start, self.roles.end)}  # fmt: skip
         if self._stretches is not None:
             self.roles = replace(self.roles, bag=BAG)
 
@@ -513,7 +456,7 @@ class TableRows:
         """Return the bags of a file."""
         roles = self._of_file
         of_rows = rows.column(roles.bag).to_pylist()
-        names = [*dict.fromkeys(of_rows), *facts["without_instances"]]
+        names = facts["bags"]
         sets = {bag: (self._tags or {}).get(bag, {}).get(None) for bag in names}
         if self._stretches is not None:
             start, end = (rows.column(each).to_numpy() for each in (roles.start, roles.end))
@@ -529,7 +472,6 @@ class TableRows:
     def of_file(self, name: str, rows: pa.Table, facts: Mapping[str, Any]) -> pa.Table:
         """Return the rows of a file."""
         bags = self.bags(name, rows, facts)
-        rows = rows if rows.schema == self._schema else rows.cast(self._schema)
         if self._stretches is not None:
             rows = rows.add_column(0, BAG, pa.array(bags.of_rows, pa.string()))
         ids = [f"{name}#{place}" for place in range(1, rows.num_rows + 1)]
@@ -549,25 +491,14 @@ def _write(
     tags: Tags | None,
     failed: Mapping[str, str],
     others: Sequence[str],
-    split: float | None,
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Write the rows of all parts as one table; return what is in it, and notes about files."""
-    notes: dict[str, str] = {}
-    seconds: dict[str, float] = {}
-    media: dict[str, None] = {}
-    n_rows, named = 0, kind.roles
-    few = {place for place, name in enumerate(kind.schema().names)
-           if name in (named.bag, named.start, named.end)}  # fmt: skip
-    for name, part in parts.items():
-        rows, facts = _read_part(part, few)
-        n_rows += rows.num_rows
-        media |= dict.fromkeys(rows.column(named.bag).unique().to_pylist())
-        media |= dict.fromkeys(facts["without_instances"])
-        seconds |= facts["seconds"]
-        if facts["notes"]:
-            notes[name] = " ".join(facts["notes"])
+    facts_of = {name: _read_facts(part) for name, part in parts.items()}
+    notes = {name: " ".join(each["notes"]) for name, each in facts_of.items() if each["notes"]}
+    media = [bag for each in facts_of.values() for bag in each["bags"]]
+    n_rows = sum(each["n_rows"] for each in facts_of.values())
     if not n_rows:
-        _removed(output.with_name(output.name + PARTS))
+        shutil.rmtree(_parts_of(output), ignore_errors=True)
         raise DataError(
             f"Nothing was found in any of {len(parts):,} {kind.things}: no table is written."
             if parts
@@ -575,11 +506,11 @@ def _write(
             f"{next(iter(failed.values()))}"
         )
     if tags is not None and matched is None:
-        matched = _matched(list(media), tags, kind.things, others)
-    of_files = TableRows(kind, split, None if matched is None else matched.of_bags)
+        matched = matched_tags(list(dict.fromkeys(media)), tags, kind.things, others)
+    of_files = TableRows(kind, None if matched is None else matched.of_bags)
     n_bags, without, tagged = 0, [], []
     for name, part in parts.items():
-        found = of_files.bags(name, *_read_part(part, few))
+        found = of_files.bags(name, _read_rows(part, of_files.few), facts_of[name])
         n_bags += len(found.names)
         without += found.without_rows
         tagged += [bag for bag in found.without_rows
@@ -598,11 +529,13 @@ def _write(
         stored["untagged"] = tags.roles.untagged
     facts = Facts(
         kind.name, kind.things, __version__, str(folder), parsed_json(json.dumps(stored)),
-        dict(kind.settings()) | ({} if split is None else {"split": split}), seconds=seconds,
+        dict(kind.settings()) | ({} if kind.split is None else {"split": kind.split}),
+        seconds={bag: each for own in facts_of.values() for bag, each in own["seconds"].items()},
         style=tags.style if tags is not None else {}, **result,
     )  # fmt: skip
     metadata = facts.metadata()
-    tables = (of_files.of_file(name, *_read_part(part)) for name, part in parts.items())
+    tables = (of_files.of_file(name, _read_rows(part), facts_of[name])
+              for name, part in parts.items())  # fmt: skip
     write_tables(
         output, (each.replace_schema_metadata(metadata) for each in tables if each.num_rows), "zstd"
     )

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from unbag._files import DataError, PathLike, check, value_of_type
+from unbag._files import DataError, PathLike, check
 from unbag._messages import argument
 from unbag.tables.extracted import are_same_networks, described_network, network_of
 
@@ -56,10 +56,7 @@ def for_model(
         If the model does not remember how its instances were extracted, or the network is missing
         or another one.
     """
-    extraction = getattr(model, "extraction_", None)
-    kind = kind_like(extraction, embed)
-    if (split := split_of(extraction)) is not None:
-        options.setdefault("split", split)
+    kind = kind_like(getattr(model, "extraction_", None), embed)
     return extracted(kind, folder, output, tags, **options)
 
 
@@ -70,16 +67,6 @@ def kind_of_media(extraction: Any, path: Path) -> type[MediaKind] | None:
         return None
     below = path.rglob("*") if path.is_dir() else [path]
     return kind if any(each.suffix.lower() in kind.suffixes for each in below) else None
-
-
-def split_of(extraction: Mapping[str, Any] | None) -> float | None:
-    """Return the seconds of the bags that recordings were cut into, if they were."""
-    settings = (extraction or {}).get("settings")
-    try:
-        split = settings.get("split") if isinstance(settings, dict) else None
-        return value_of_type(float | None, split)
-    except ValueError as error:
-        raise _edited(error) from None
 
 
 def _edited(error: Exception) -> DataError:

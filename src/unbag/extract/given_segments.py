@@ -23,6 +23,7 @@ from unbag.tables.table import open_source
 from unbag.tables.tags import names_of_tags, without_suffix
 
 from .sound_files import BLOCK_SECONDS
+from .tags import FILES
 from .walk import found_files, identity
 
 Value = TypeVar("Value")
@@ -67,16 +68,19 @@ class Given(Generic[Value]):
 # Windows.
 
 
-def checked_windows(windows: float, hop: float | None) -> tuple[float, float]:
+def checked_windows(
+    windows: float, hop: float | None, longest: float = BLOCK_SECONDS
+) -> tuple[float, float]:
     """Return the length of windows and the step from one to the next, in seconds."""
     step = windows if hop is None else hop
     check(
-        0.05 <= windows <= BLOCK_SECONDS,
-        f"{argument('windows')} must be from 0.05 to {BLOCK_SECONDS} seconds, not {windows}.",
+        0 < windows <= longest,
+        f"{argument('windows')} must be more than 0 and at most {longest:g} seconds, not "
+        f"{windows}.",
     )
     check(
-        0 < step <= windows,
-        f"{argument('hop')} must be more than 0 and at most {windows} seconds, not {step}.",
+        0.01 * windows <= step <= windows,
+        f"{argument('hop')} must be from {0.01 * windows:g} to {windows:g} seconds, not {step}.",
     )
     return windows, step
 
@@ -111,9 +115,7 @@ def read_boxes(path: PathLike, highest: float) -> Boxes:
             boxes[each.recording, (each.start, each.end, low, min(high, highest))] = None
         return _by_name(boxes)
     boxes = []
-    for name, place, where in _places(
-        head, "segments of recordings", ("file", "bag", "recording"), [("start", "end")], BANDS
-    ):
+    for name, place, where in _places(head, "segments of recordings", [("start", "end")], BANDS):
         band = next(([place[each] for each in pair] for pair in BANDS if pair[0] in place), None)
         low, high = (0.0, highest) if band is None else band
         start, end = place["start"], place["end"]
@@ -133,9 +135,7 @@ def read_picture_boxes(path: PathLike) -> Boxes:
     and height, or file, left, top, right and bottom, in pixels of the upright picture.
     """
     boxes = []
-    for name, place, where in _places(
-        Head(path), "boxes in pictures", ("file", "bag", "image", "picture"), [BOX, CORNERS], [SIZE]
-    ):
+    for name, place, where in _places(Head(path), "boxes in pictures", [BOX, CORNERS], [SIZE]):
         if "left" in place:
             place["width"] = place["right"] - place["left"]
             place["height"] = place["bottom"] - place["top"]
@@ -183,13 +183,12 @@ def _by_name(boxes: Iterable[tuple[str, tuple[float, ...]]]) -> Boxes:
 def _places(
     head: Head,
     what: str,
-    files: Sequence[str],
     layouts: Sequence[Sequence[str]],
     more: Sequence[Sequence[str]],
 ) -> Iterator[tuple[str, dict[str, float], str]]:
     """Yield the name of a file, numbers by column, and the row in messages, for each segment.
 
-    A table has one of the columns `files`, all columns of one of the `layouts`, and perhaps all of
+    A table has one of the columns `FILES`, all columns of one of the `layouts`, and perhaps all of
     one of `more`.
     """
     path, format = head.path, recognised(head)
@@ -197,7 +196,7 @@ def _places(
     source: Any = open_source(path, TABLES) if format is None else nullcontext()
     with source:
         columns = source.columns if format is None else getattr(table, "column_names", [])
-        file = next((name for name in files if name in columns), None)
+        file = next((name for name in FILES if name in columns), None)
         layout = next((each for each in layouts if set(each) <= set(columns)), None)
         if file is None or layout is None:
             if format is not None:

@@ -17,7 +17,6 @@ from unbag._files import DataError, PathLike, check
 from unbag._messages import argument, installing
 from unbag.tables.vectors import PREFIX
 
-from .kinds import OnShare
 from .networks import Network, written
 from .sound_files import HIGHEST_RATE, LOWEST_RATE, resampled
 
@@ -34,8 +33,6 @@ BIRDNET_TERMS = (
 EDGE_SECONDS, FADE_SECONDS = 0.05, 0.02
 # The longest that a network may be said to hear at once.
 MOST_SECONDS = 600
-# Inputs of a network that are in memory at once: BirdNET's take half a megabyte each.
-BATCH = 8
 
 
 @dataclass(frozen=True)
@@ -63,34 +60,16 @@ class Ears:
         waveform: NDArray[np.float32],
         rate: int,
         spans: NDArray[np.float64],
-        on_share: OnShare,
     ) -> NDArray[np.float32]:
         """Return what a network says of spans of a waveform, which begin and end at seconds of it.
 
         A span longer than the network hears at once is cut into windows, and their mean counts.
         """
-        total = np.zeros((len(spans), self.size))
-        count = np.zeros((len(spans), 1))
-        own: list[int] = []
-        waiting: list[NDArray[np.float32]] = []
-
-        def run() -> None:
-            found = heard(network, np.array(waiting))
-            np.add.at(total, own, found)
-            np.add.at(count, own, 1)
-            own.clear()
-            waiting.clear()
-
+        found = np.empty((len(spans), self.size), np.float32)
         for place, (start, end) in enumerate(spans):
-            for window in self._windows(waveform, rate, start, end):
-                own.append(place)
-                waiting.append(window)
-                if len(waiting) == max(BATCH, network.shape[0] or 1):
-                    run()
-            on_share((place + 1) / len(spans))
-        if waiting:
-            run()
-        return (total / count).astype(np.float32)
+            windows = np.array([*self._windows(waveform, rate, start, end)])
+            found[place] = heard(network, windows).mean(axis=0, dtype=np.float64)
+        return found
 
     def _windows(
         self, waveform: NDArray[np.float32], rate: int, start: float, end: float
@@ -113,7 +92,7 @@ class Ears:
 
 
 def opened_ears(
-    embed: PathLike, rate: int | None, seconds: float | None, layers: Sequence[str]
+    embed: PathLike, rate: int | None, seconds: float | None, layers: str | Sequence[str]
 ) -> tuple[Network, Ears]:
     """Open a network of waveforms, by its path or as ``birdnet``, and hear what it gives."""
     path = birdnet_file() if str(embed) == BIRDNET else Path(embed)
@@ -143,7 +122,18 @@ def opened_ears(
         f"{seconds}.",
     )
     wanted = None if seconds is None else round(seconds * rate)
-    ears = Ears(rate, network.length(axes[0], wanted, "embed_seconds"), 0, birdnet is not None)
+    length = network.shape[axes[0]] or wanted
+    check(
+        length is not None,
+        f"{path} takes inputs of any length: axis {axes[0]} of {written(network.shape)} is "
+        f"dynamic. Say how long they are by {argument('embed_seconds')}.",
+    )
+    check(
+        wanted in (None, length),
+        f"{path} takes inputs of shape {written(network.shape)}, and {argument('embed_seconds')} "
+        f"asks for {wanted} instead of {length}: leave it out.",
+    )
+    ears = Ears(rate, int(length or 0), 0, birdnet is not None)
     # Noise: of silence, the logarithm or the loudness may be nothing.
     noise = np.random.default_rng(0).normal(0, 0.01, (1, ears.length)).astype(np.float32)
     return network, replace(ears, size=heard(network, noise).shape[1])

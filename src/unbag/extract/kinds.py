@@ -6,8 +6,9 @@ what was stopped, and writes the table. To add a kind, derive from `MediaKind`, 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from math import inf
 from pathlib import Path
 from typing import Any, ClassVar, Self, get_type_hints
 
@@ -19,13 +20,6 @@ from unbag.tables.roles import Roles
 
 from .given_segments import Given
 from .networks import Network
-
-#: Called with the share of a file that is done, from 0 to 1.
-OnShare = Callable[[float], object]
-
-
-def ignore_share(share: float) -> None:
-    """Do nothing about the share of a file that is done."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +45,8 @@ class MediaKind(ABC):
     suffixes: ClassVar[tuple[str, ...]]
     #: Whether the settings are those of a model, so that there is nothing to advise.
     follows_model: bool = field(default=False, kw_only=True)
+    #: Seconds of the bags that its files are cut into, if they are; the rows do not depend on it.
+    split: float | None = field(default=None, kw_only=True)
     #: Whether the role ``bag`` names a column of the files, which tags may call by another name.
     has_bag_column: ClassVar[bool] = False
     #: Whether stretches of its files may be bags: rows have a start and an end in seconds.
@@ -71,8 +67,18 @@ class MediaKind(ABC):
         """Sentences that are said before the work; known once the kind is `prepared`."""
         return []
 
-    def check(self) -> None:  # noqa: B027, since a kind may have nothing to check
+    def check(self) -> None:
         """Raise an error for wrong settings and missing extras, before any file is read."""
+        check(
+            self.split is None or (self.has_stretches and 1 <= self.split < inf),
+            f"{argument('split')} is for recordings of sound, and must be 1 second or more.",
+        )
+        if getattr(self, "embed", None) is None:
+            refuse(
+                (each.name for each in fields(self)
+                 if each.name.startswith("embed_") and getattr(self, each.name)),
+                lambda name: f"{argument(name)} is for {argument('embed')}: pass both.",
+            )  # fmt: skip
 
     def prepared(self, paths: Mapping[str, Path]) -> Self:
         """Return the kind with all that has to be read before its files, which have these names."""
@@ -96,7 +102,8 @@ class MediaKind(ABC):
         of_network = network.items() if isinstance(network, dict) else ()
         # Only a person names files, and nothing else that fields hold comes from a model.
         known = {f"embed_{name}": value for name, value in of_network}
-        known |= {name: settings.get(name) for name in cls().settings() if name != "network"}
+        names = {*cls().settings(), "split"} - {"network"}
+        known |= {name: settings.get(name) for name in names}
         hints = get_type_hints(cls) | {"embed_layer": tuple[str, ...]}
         found: dict[str, Any] = {} if embed is None else {"embed": embed}
         for each in fields(cls):
@@ -140,9 +147,8 @@ class MediaKind(ABC):
         """Return the columns of the rows, the bag's among them."""
 
     @abstractmethod
-    def instances(self, path: Path, name: str, on_share: OnShare = ignore_share) -> FileInstances:
+    def instances(self, path: Path, name: str) -> FileInstances:
         """Find the instances of a file, which the table calls `name`.
 
-        Files that take long call `on_share` now and then. A file that cannot be used is a
-        DataError, OSError or ValueError with a message of one line.
+        A file that cannot be used is a DataError, OSError or ValueError with a message of one line.
         """

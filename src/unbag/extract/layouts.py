@@ -89,7 +89,6 @@ class SignalLayout:
 class Rows:
     """Some rows of a table of signals."""
 
-    first: int
     names: list[str]
     codes: NDArray[np.integer]
     times: NDArray[Any]
@@ -121,7 +120,7 @@ def rows_of(
         times = _times(source, layout, chunk.column(layout.time), first)
         columns = [_numbers(chunk.column(each)) for each in layout.channels] if with_values else []
         values = np.column_stack(columns) if columns else np.empty((len(times), 0))
-        yield Rows(first, names, codes, times, values)
+        yield Rows(names, codes, times, values)
 
 
 def _numbers(column: Any) -> NDArray[np.float64]:

@@ -39,38 +39,27 @@ GRAPH, OUTPUT, NAME = 7, 12, 1
 class Network:
     """A network that has been checked; the processes that run it open it when they first need it.
 
-    Attributes
-    ----------
-    path : Path
-    checksum : str
-        The SHA-256 of the file.
-    layers : tuple of str
-        The tensors that are read.
-    shape : tuple of int or None
-        Of the input, the batch first; None for an axis of any length.
-    has_batch : bool
-        Whether the first axis is the batch; a network with one axis takes one input at a time.
-    runtime : str
-        What runs it.
-    n_threads : int
-        Number of threads that run it in each process.
+    `layers` are the tensors that are read, and `shape` has the axes of the input, the batch first:
+    None for one of any length. A network with a single axis takes one input at a time.
     """
 
     path: Path
+    #: The SHA-256 of the file.
     checksum: str
     layers: tuple[str, ...]
     shape: Shape
     has_batch: bool
+    #: What runs it, and the threads that do in each process.
     runtime: str
     n_threads: int = 1
 
     @classmethod
-    def of_file(cls, path: PathLike, layers: Sequence[str] = ()) -> "Network":
-        """Open a network, and read some of its tensors: by default its last output."""
+    def of_file(cls, path: PathLike, layers: str | Sequence[str] = ()) -> "Network":
+        """Open a network, and read one or some of its tensors: by default its last output."""
         path = Path(path)
-        content = _content(path)
-        checksum = hashlib.sha256(content).hexdigest()
-        runtime = _opened(path, checksum, tuple(dict.fromkeys(layers)), 1)
+        checksum = hashlib.sha256(_content(path)).hexdigest()
+        layers = tuple(dict.fromkeys([layers] if isinstance(layers, str) else layers))
+        runtime = _opened(path, checksum, layers, 1)
         names = [name for name, _, _ in runtime.inputs]
         check(
             len(names) == 1,
@@ -87,8 +76,7 @@ class Network:
         )
         has_batch = len(shape) > 1
         shape = shape if has_batch else (1, *shape)
-        names = tuple(dict.fromkeys(layers)) or runtime.outputs[-1:]
-        return cls(path, checksum, names, shape, has_batch, runtime.package)
+        return cls(path, checksum, runtime.outputs, shape, has_batch, runtime.package)
 
     @property
     def described(self) -> str:
@@ -106,28 +94,6 @@ class Network:
     def on_threads(self, n_threads: int) -> "Network":
         """Return the network, run by this many threads in each process."""
         return replace(self, n_threads=n_threads)
-
-    def length(self, axis: int, wanted: int | None, name: str) -> int:
-        """Return the length of an axis of the input, which an argument gives if the file does not.
-
-        Examples
-        --------
-        >>> network = Network(Path("a.onnx"), "1f", ("y",), (None, 144000), True, "onnxruntime 1")
-        >>> network.length(1, None, "embed_seconds")
-        144000
-        """
-        own = self.shape[axis]
-        check(
-            own is not None or wanted is not None,
-            f"{self.path} takes inputs of any length: axis {axis} of {written(self.shape)} is "
-            f"dynamic. Say how long they are by {argument(name)}.",
-        )
-        check(
-            own is None or wanted in (None, own),
-            f"{self.path} takes inputs of shape {written(self.shape)}, and {argument(name)} asks "
-            f"for {wanted} instead of {own}: leave it out.",
-        )
-        return own if own is not None else int(wanted or 0)
 
     def run(self, inputs: NDArray[np.float32]) -> list[NDArray[np.float32]]:
         """Return the tensors of each of the inputs, which are as `shape` says: one array a layer.

@@ -22,7 +22,7 @@ from unbag.tables.vectors import PREFIX
 
 from .extraction import Extracted, ExtractOptions, extracted
 from .given_segments import Given, matched_masks, read_picture_boxes
-from .kinds import FileInstances, MediaKind, OnShare, ignore_share
+from .kinds import FileInstances, MediaKind
 from .maps import (
     SCALE,
     SCALES,
@@ -47,10 +47,7 @@ from .regions import (
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".avif")
 # The formats that Pillow may read, whatever the suffix: for some others it starts programs.
-FORMATS = {
-    "JPEG": (".jpg", ".jpeg"), "PNG": (".png",), "GIF": (".gif",), "BMP": (".bmp",),
-    "TIFF": (".tif", ".tiff"), "WEBP": (".webp",), "AVIF": (".avif",), "MPO": (".jpg", ".jpeg"),
-}  # fmt: skip
+FORMATS = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP", "AVIF", "MPO")
 #: Pixels of the longer side in which pictures are looked at, if they are larger.
 LONGER_SIDE = 320
 SHORTEST_SIDE, LONGEST_SIDE = 32, 4096
@@ -227,14 +224,13 @@ def read_picture(path: Path, size: int = LONGER_SIDE) -> Picture:
 def picture_in(file: BinaryIO, path: Path, size: int = LONGER_SIDE) -> Picture:
     """Read a picture from an open file; the path is only named."""
     return _read_image(
-        file, path, FORMATS, lambda image: Picture.of_image(image, size, _notes_of(image, path))
+        file, path, FORMATS, lambda image: Picture.of_image(image, size, _notes_of(image))
     )
 
 
 def _read_image(
-    file: BinaryIO, path: Path, formats: Sequence[str] | Mapping[str, Any],
-    read: Callable[[Any], Read],
-) -> Read:  # fmt: skip
+    file: BinaryIO, path: Path, formats: Sequence[str], read: Callable[[Any], Read]
+) -> Read:
     """Open an image of one of some formats, and return what `read` returns of it."""
     Image = require("PIL.Image")
     open_image = Image.open
@@ -281,15 +277,11 @@ def _no_picture(path, error):
     )
 
 
-def _notes_of(image, path):
+def _notes_of(image):
     """Return the oddities of a picture that can be read."""
-    notes = []
-    if path.suffix.lower() not in FORMATS[image.format]:
-        notes.append(f"It is a {image.format} file, though its name ends in {path.suffix}.")
     n_frames = getattr(image, "n_frames", 1)
-    if n_frames > 1 and image.format != "MPO":
-        notes.append(f"It has {n_frames} frames: only the first is read.")
-    return notes
+    is_cut = n_frames > 1 and image.format != "MPO"
+    return [f"It has {n_frames} frames: only the first is read."] if is_cut else []
 
 
 def _eight_bits(image):
@@ -472,7 +464,7 @@ class Images(MediaKind):
     segments: PathLike | None = None
     masks: PathLike | None = None
     embed: PathLike | None = None
-    embed_layer: Sequence[str] = ()
+    embed_layer: str | Sequence[str] = ()
     embed_scale: str | None = None
     embed_only: bool = False
     #: Rows of x, y, width and height, and of the width and height of the picture, or 0.
@@ -493,18 +485,13 @@ class Images(MediaKind):
 
     def check(self) -> None:
         """Raise an error for wrong settings, and if Pillow or scikit-image is missing."""
+        super().check()
         require("PIL")
         # It is first used for a found region, after hours perhaps.
         require("skimage")
         check_settings(
             self.size, self.contrast, grid=self.grid, segments=self.segments, masks=self.masks
         )
-        if self.embed is None:
-            for name in ("embed_layer", "embed_scale", "embed_only"):
-                check(
-                    not getattr(self, name),
-                    f"{argument(name)} is for {argument('embed')}: pass both.",
-                )
         check(
             self._scale in SCALES,
             f"{argument('embed_scale')} must be one of {listed(SCALES)}, not "
@@ -576,7 +563,7 @@ class Images(MediaKind):
             *((name, pa.float32()) for name in self.features),
         ])  # fmt: skip
 
-    def instances(self, path: Path, name: str, on_share: OnShare = ignore_share) -> FileInstances:
+    def instances(self, path: Path, name: str) -> FileInstances:
         """Find and describe the regions of a picture."""
         picture = read_picture(path, self.size)
         notes = [*picture.notes]
@@ -716,6 +703,7 @@ def images(
     UserWarning
         If files could not be read.
     """
-    layers = (embed_layer,) if isinstance(embed_layer, str) else tuple(embed_layer)
-    kind = Images(size, contrast, grid, segments, masks, embed, layers, embed_scale, embed_only)
+    kind = Images(
+        size, contrast, grid, segments, masks, embed, embed_layer, embed_scale, embed_only
+    )
     return extracted(kind, folder, output, tags, **options)

@@ -24,7 +24,7 @@ from .given_segments import (
     window_boxes,
 )
 from .hearing import BIRDNET, BIRDNET_TERMS, Ears, opened_ears, without_network
-from .kinds import FileInstances, MediaKind, OnShare, ignore_share
+from .kinds import FileInstances, MediaKind
 from .networks import Network
 from .sound_files import (
     BLOCK_SECONDS,
@@ -33,7 +33,6 @@ from .sound_files import (
     SUFFIXES,
     Block,
     Recording,
-    resampler,
 )
 from .sounds import (
     FEATURES,
@@ -152,7 +151,7 @@ class Audio(MediaKind):
     embed: PathLike | None = None
     embed_rate: int | None = None
     embed_seconds: float | None = None
-    embed_layer: Sequence[str] = ()
+    embed_layer: str | Sequence[str] = ()
     embed_only: bool = False
     boxes: Given[NDArray[np.float64]] | None = None
     network: Network | None = None
@@ -169,6 +168,7 @@ class Audio(MediaKind):
 
     def check(self) -> None:
         """Raise an error for wrong settings, and if soundfile is missing."""
+        super().check()
         require("soundfile")
         check(
             16_000 <= self.sample_rate <= HIGHEST_RATE,
@@ -194,12 +194,6 @@ class Audio(MediaKind):
         )
         if self.windows is not None:
             checked_windows(self.windows, self.hop)
-        if self.embed is None:
-            for name in ("embed_rate", "embed_seconds", "embed_layer", "embed_only"):
-                check(
-                    not getattr(self, name),
-                    f"{argument(name)} is for {argument('embed')}: pass both.",
-                )
 
     @property
     def remarks(self) -> list[str]:
@@ -241,7 +235,7 @@ class Audio(MediaKind):
             "sample_rate": self.sample_rate, "lowest": self.lowest, "channel": self.channel,
             "windows": self.windows, "hop": self.hop,
             "segments": self.boxes and self.boxes.source,
-            "resampler": resampler(), "embed_only": self.embed_only,
+            "embed_only": self.embed_only,
             "network": self.network and self.ears and self.network.facts | self.ears.facts,
         }  # fmt: skip
 
@@ -251,7 +245,7 @@ class Audio(MediaKind):
         features = [(name, pa.float32()) for name in self.features]
         return pa.schema([("file", pa.string()), *numbers, *features])
 
-    def instances(self, path: Path, name: str, on_share: OnShare = ignore_share) -> FileInstances:
+    def instances(self, path: Path, name: str) -> FileInstances:
         """Find and describe the calls of a recording."""
         given = None if self.boxes is None else self.boxes.values.get(name, np.empty((0, 4)))
         longest = self.windows or 0.0
@@ -261,14 +255,7 @@ class Audio(MediaKind):
         view = Spectrogram(self.sample_rate, self.lowest)
         found: list[tuple[NDArray[np.float64], NDArray[np.float32]]] = []
         notes = []
-        done = 0.0
         for block in recording.blocks():
-            before, done = done, recording.share
-            on_share(before)
-
-            def within(share: float, before: float = before, done: float = done) -> None:
-                on_share(before + share * (done - before))
-
             seconds = len(block.waveform) / self.sample_rate
             own = self._given_in(block, block.offset + seconds, given)
             if own is not None and not len(own):
@@ -278,7 +265,7 @@ class Audio(MediaKind):
             if own is None:
                 is_new = _is_new(boxes, block, found[-1][0] if found else boxes[:0])
                 boxes, features = boxes[is_new], features[is_new]
-            found.append((boxes, self._with_heard(features, boxes, block, within)))
+            found.append((boxes, self._with_heard(features, boxes, block)))
         if given is not None and len(given):
             is_late = given[:, 0] >= recording.seconds
             if is_late.any():
@@ -289,12 +276,12 @@ class Audio(MediaKind):
         lengths = {name: round(recording.seconds, 6)}
         return FileInstances(rows, nothing, [*recording.notes, *notes], lengths)
 
-    def _with_heard(self, features, boxes, block, on_share):
+    def _with_heard(self, features, boxes, block):
         """Return the features of segments, with what the network hears in them."""
         if self.network is None or self.ears is None:
             return features
         spans = boxes[:, :2] - block.offset
-        heard = self.ears.vectors(self.network, block.original, block.rate, spans, on_share)
+        heard = self.ears.vectors(self.network, block.original, block.rate, spans)
         return heard if self.embed_only else np.concatenate([features, heard], axis=1)
 
     def _given_in(self, block, end, given):
@@ -409,9 +396,8 @@ def audio(
     UserWarning
         If files could not be read.
     """
-    layers = (embed_layer,) if isinstance(embed_layer, str) else tuple(embed_layer)
     kind = Audio(
         sample_rate, lowest, channel, windows, hop, segments,
-        embed, embed_rate, embed_seconds, layers, embed_only,
+        embed, embed_rate, embed_seconds, embed_layer, embed_only,
     )  # fmt: skip
     return extracted(kind, folder, output, tags, **options)

@@ -6,7 +6,6 @@ A long file is read a minute at a time, with some seconds around it.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +22,6 @@ LOWEST_RATE, HIGHEST_RATE = 4000, 400_000
 BLOCK_SECONDS = 60
 # Samples of all channels that are read at once.
 MOST_SAMPLES = 1 << 20
-# A recording with a larger share of samples at full scale is clipped.
-CLIPPED_SHARE, FULL_SCALE = 0.001, 0.999
 
 
 @dataclass(frozen=True)
@@ -52,9 +49,7 @@ class Recording:
         self._channel = channel
         self._margin = int(np.ceil(margin))
         self._n_bad = 0
-        self._n_clipped = 0
         self.seconds: float = 0.0
-        self.share: float = 0.0
         self.notes: list[str] = []
 
     def blocks(self) -> Iterator[Block]:
@@ -93,7 +88,6 @@ class Recording:
             is_last = n_read < wanted
             kept = np.concatenate([kept, new])
             self.seconds = n_read / rate
-            self.share = min(n_read / max(file.frames, 1), 1.0)
             if is_last and not n_read:
                 raise DataError(f"{self._path} holds no sound: it has no samples.")
             yield Block(
@@ -105,14 +99,11 @@ class Recording:
             start = max(first * BLOCK_SECONDS - self._margin, 0)
             kept = kept[(start - offset) * rate :].copy()
             offset = start
-        share = self._n_clipped / n_read
         if self._n_bad:
             self.notes.append(
                 f"{counted(self._n_bad, 'sample is not a number', 'samples are not numbers')}: "
                 "taken for silence."
             )
-        if share > CLIPPED_SHARE:
-            self.notes.append(f"{100 * share:.1f} % of the samples are at full scale: clipped.")
 
     def _read(self, file, n_samples):
         """Read this many samples, or those that are left, as one channel."""
@@ -137,21 +128,13 @@ class Recording:
             own = part[:, 0]
         else:
             own = part.mean(axis=1)
-        self._n_clipped += int((np.abs(part).max(axis=1) >= FULL_SCALE).sum())
         return np.ascontiguousarray(own)
-
-
-def resampler() -> str:
-    """Return the name of the resampler: soxr if it is installed, else SciPy."""
-    return "scipy" if find_spec("soxr") is None else "soxr"
 
 
 def resampled(waveform: NDArray[np.float32], rate: int, wanted: int) -> NDArray[np.float32]:
     """Return a waveform at another rate."""
     if rate == wanted:
         return waveform
-    if resampler() == "soxr":
-        return require("soxr").resample(waveform, rate, wanted, quality="HQ")
     from scipy.signal import resample_poly
 
     ratio = Fraction(wanted, rate)

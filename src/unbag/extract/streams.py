@@ -24,15 +24,16 @@ from unbag.tables.table import open_source
 
 from .descriptions import FEWEST_SAMPLES, WindowDescription
 from .extraction import Extracted, ExtractOptions, extracted
-from .kinds import FileInstances, MediaKind, OnShare, ignore_share
+from .given_segments import checked_windows
+from .kinds import FileInstances, MediaKind
 from .layouts import ZONED_STAMPS, LayoutGuess, Rows, SignalLayout, guessed_layout, rows_of
 from .windows import (
+    LONGEST_WINDOW,
     SECONDS,
     Cutter,
     Sampling,
     TimeSummary,
     check_samples,
-    checked_windows,
     in_units,
     is_blank,
     seconds_of,
@@ -40,8 +41,8 @@ from .windows import (
 
 logger: logging.Logger = logging.getLogger(__name__)
 
-# Rows that are cut at a time of one recording, and of all recordings that are read in turns.
-BLOCK_ROWS, MOST_ROWS = 1 << 16, 1 << 22
+# Rows of a recording that are cut at a time.
+BLOCK_ROWS = 1 << 16
 # A larger share of rows with the time of another is an error.
 MOST_REPEATED = 0.2
 # The most bytes of a recording out of order, which is sorted in memory.
@@ -73,7 +74,8 @@ class Signals(MediaKind):
 
     def check(self) -> None:
         """Raise an error for wrong settings."""
-        checked_windows(self.windows, self.hop)
+        super().check()
+        checked_windows(self.windows, self.hop, LONGEST_WINDOW)
         check(
             self.rate is None or 0 < self.rate < math.inf,
             f"{argument('rate')} must be more than 0, not {self.rate}.",
@@ -105,13 +107,9 @@ class Signals(MediaKind):
         path, first = next(iter(own.items()))
         check(rate, f"{path} has a single time: a signal has samples one after the other.")
         self._log_guesses(layout, first.left_out, rate)
-        _, hop = checked_windows(self.windows, self.hop)
+        _, hop = checked_windows(self.windows, self.hop, LONGEST_WINDOW)
         kind = replace(self, layout=layout, hop=hop, rate=rate)
         check_samples(kind.description)
-        logger.info(
-            "%d features of each window: %d of each of %d channels%s, and %d correlations.",
-            *_counts(kind.description),
-        )
         return kind
 
     def _log_guesses(self, layout, left_out, rate):
@@ -173,18 +171,10 @@ class Signals(MediaKind):
             columns.append(("time", pa.timestamp("us", zone)))
         return pa.schema([*columns, *((name, pa.float32()) for name in self.description.features)])
 
-    def instances(self, path: Path, name: str, on_share: OnShare = ignore_share) -> FileInstances:
+    def instances(self, path: Path, name: str) -> FileInstances:
         """Cut the recordings of a file into windows."""
         with open_source(path, TABLES) as source:
-            return SignalReader(self, source, name).instances(on_share)
-
-
-def _counts(description):
-    n_described = len(description.channels) + len(description.vectors)
-    n_pairs = len(description.pairs)
-    n_features = len(description.features)
-    vectors = f" ({listed(description.vectors)} among them)" if description.vectors else ""
-    return n_features, (n_features - n_pairs) // n_described, n_described, vectors, n_pairs
+            return SignalReader(self, source, name).instances()
 
 
 def _rounded(rate: float) -> float:
@@ -224,44 +214,27 @@ class SignalReader:
         self._recordings: dict[str, SignalRecording] = {}
         self._finished: list[str] = []
         self._layout.check(source)
-        #: Recordings with rows both before and after the same block, at most.
-        self._n_open = self._read_times()
+        self._read_times()
         for recording in self._recordings.values():
             self._check_times(recording)
 
     def _rows(self, *, with_values: bool) -> Iterator[Rows]:
         return rows_of(self._source, self._layout, self._name, with_values=with_values)
 
-    def _read_times(self) -> int:
-        """Read the times of all recordings; return how many are open at once."""
+    def _read_times(self) -> None:
+        """Read the times of all recordings."""
         path = self._source.path
-        blocks: dict[str, tuple[int, int]] = {}
-        for block, rows in enumerate(self._rows(with_values=False)):
+        for rows in self._rows(with_values=False):
             for code, name in enumerate(rows.names):
                 of_name = "" if self._kind.one_bag_per_file else f", recording {shortened(name)}"
                 recording = self._recordings.setdefault(name, SignalRecording(f"{path}{of_name}"))
                 own = rows.times[rows.codes == code]
                 recording.times.add(own)
                 recording.n_left += len(own)
-                blocks[name] = blocks.get(name, (block, block))[0], block
-        check(blocks, f"{path} has no rows: it holds no signal.")
-        opened = Counter(first for first, _ in blocks.values())
-        closed = Counter(last for _, last in blocks.values())
-        n_open = most = 0
-        for block in range(max(closed) + 1):
-            n_open += opened[block]
-            most = max(most, n_open)
-            n_open -= closed[block]
-        return most
+        check(self._recordings, f"{path} has no rows: it holds no signal.")
 
     def _check_times(self, recording: SignalRecording) -> None:
         times = recording.times
-        check(
-            times.n_same <= MOST_REPEATED * times.n_rows,
-            f"{recording.where}: {times.n_same:,} of {times.n_rows:,} rows have the time of the "
-            "row before. If times are rounded, write fractions of seconds; if there are several "
-            f"recordings, name the column that tells them apart by {argument('bag')}.",
-        )
         if not times.n_back:
             self._begin(recording, times)
             return
@@ -274,6 +247,12 @@ class SignalReader:
 
     def _begin(self, recording: SignalRecording, times: TimeSummary) -> None:
         """Prepare to cut a recording, given its times in order."""
+        check(
+            times.n_same <= MOST_REPEATED * times.n_rows,
+            f"{recording.where}: {times.n_same:,} of {times.n_rows:,} rows have the time of "
+            "another. If times are rounded, write fractions of seconds; if there are several "
+            f"recordings, name the column that tells them apart by {argument('bag')}.",
+        )
         sampling = Sampling.of(times.steps, self._description)
         if sampling is None:
             return
@@ -284,16 +263,13 @@ class SignalReader:
             f"windows of {seconds:g} s: pass {argument('windows')} of "
             f"{FEWEST_SAMPLES * sampling.step:.3g} or more.",
         )
-        _, hop = checked_windows(seconds, self._kind.hop)
+        _, hop = checked_windows(seconds, self._kind.hop, LONGEST_WINDOW)
         recording.sampling = sampling
         recording.cutter = Cutter(self._description, hop, sampling)
 
-    def instances(self, on_share: OnShare) -> FileInstances:
+    def instances(self) -> FileInstances:
         """Read the values, and return the windows of all recordings."""
-        n_rows = sum(recording.n_left for recording in self._recordings.values())
-        most = min(BLOCK_ROWS, max(MOST_ROWS // self._n_open, 1024))
         for rows in self._rows(with_values=True):
-            on_share(rows.first / n_rows)
             for code, name in enumerate(rows.names):
                 recording = self._recordings[name]
                 own = rows.codes == code
@@ -303,7 +279,7 @@ class SignalReader:
                 recording.waiting.append((times, rows.values[own]))
                 n_waiting = sum(len(times) for times, _ in recording.waiting)
                 is_last = recording.n_left <= 0
-                if is_last or (n_waiting >= most and not recording.times.n_back):
+                if is_last or (n_waiting >= BLOCK_ROWS and not recording.times.n_back):
                     self._cut(recording, is_last)
                 if is_last:
                     self._finished.append(name)
@@ -317,12 +293,6 @@ class SignalReader:
             times, values = times[order], values[order]
             in_order = TimeSummary()
             in_order.add(times)
-            check(
-                in_order.n_same <= MOST_REPEATED * len(times),
-                f"{recording.where}: the times are out of order, and {in_order.n_same:,} of "
-                f"{len(times):,} rows have the time of another. If there are several recordings, "
-                f"name the column that tells them apart by {argument('bag')}.",
-            )
             self._begin(recording, in_order)
         if recording.cutter is not None:
             recording.cutter.add(times, values, is_last=is_last)
@@ -352,9 +322,9 @@ class SignalReader:
             columns += [pa.array(each) for each in windows.features.T]
             parts.append(pa.Table.from_arrays(columns, schema=schema))
         rows = pa.concat_tables(parts) if parts else schema.empty_table()
-        return FileInstances(rows, without, self._notes(without), seconds)
+        return FileInstances(rows, without, self._notes(), seconds)
 
-    def _notes(self, without: Sequence[str]) -> list[str]:
+    def _notes(self) -> list[str]:
         """Describe the oddities of all recordings of the file, and what was done about them."""
         recordings = self._recordings.values()
         summaries = [recording.times for recording in recordings]
@@ -386,14 +356,6 @@ class SignalReader:
         ):  # fmt: skip
             if n_odd := total(name):
                 notes.append(note.format(counted(int(n_odd), one, several)))
-        few = {name: self._recordings[name].times.n_rows for name in without}
-        counts = [
-            f"{n_rows}" if self._kind.one_bag_per_file else f"{shortened(name)} has {n_rows}"
-            for name, n_rows in few.items()
-            if n_rows < FEWEST_SAMPLES
-        ]
-        if counts:
-            notes.append(f"Too few samples for a window: {listed(counts)}.")
         return notes
 
 

@@ -30,7 +30,7 @@ from .stretches import Members, Span, TagsByStretch
 
 # Columns that name files, and columns of tags: the first one in the table is taken, in upper or
 # lower case. A column of folders is put before the names.
-FILES = ("file", "bag", "recording", "filename", "file_name", "media", "image", "path")
+FILES = ("file", "bag", "recording", "filename", "file_name", "media", "image", "picture", "path")
 TAGS = ("tags", "labels", "label", "tag", "species")
 FOLDER = "folder"
 TIMES = (("start", "end"), ("start_time", "end_time"), ("start (s)", "end (s)"),
@@ -63,37 +63,26 @@ class MatchedTags:
     bags_without: list[str]
     tags_without: list[str]
     #: Files with tags that are not read.
-    other_files: list[str] = field(default_factory=list)
+    other_files: list[str]
 
 
 @dataclass(frozen=True)
 class TagSummary:
-    """A table of tags in figures.
-
-    Attributes
-    ----------
-    table : str
-    files, stretches : int
-        Files that it names, and stretches of them.
-    tags, unsure : dict of str to int
-        In how many files or stretches each tag is, and is marked by a question mark; the commonest
-        first.
-    blank, none, unknown : int
-        Files and stretches without a word; with a word for none; whose tags are all unknown.
-    separators : dict of str to list of str
-        Tags that hold what may separate tags, by that sign.
-    separator : str or None
-        What separates tags, where that was guessed.
-    """
+    """A table of tags in figures."""
 
     table: str
+    #: Files that it names, and stretches of them.
     files: int
     stretches: int
+    #: In how many files or stretches each tag is, and is marked by a question mark; the commonest
+    #: first.
     tags: dict[str, int]
     unsure: dict[str, int]
+    #: Files and stretches without a word; with a word for none; whose tags are all unknown.
     blank: int
     none: int
     unknown: int
+    #: Tags that hold what may separate tags, by that sign; and what does, where that was guessed.
     separators: dict[str, list[str]]
     separator: str | None
 
@@ -167,7 +156,6 @@ def _numbered(counts):
 def read_tags(
     path: PathLike,
     roles: Roles,
-    column: str | None = None,
     *,
     has_bag_column: bool = False,
     has_stretches: bool = False,
@@ -177,10 +165,10 @@ def read_tags(
 
     A table has a row per file, with its tags in one cell or a column per tag; or several rows per
     file, whose tags are joined; or a row per stretch of a file, with columns of start and end.
-    `roles` names its columns and says what words mean; the column of tags is `column`, or the first
-    of `TAGS` in the table. With `has_bag_column`, the role ``bag`` names a column of the media, and
-    files may be in a column of `FILES` here. Times are used if the media have stretches; those of
-    other tools if recordings are to be cut (`splits`).
+    `roles` names its columns and says what words mean; the column of tags is that of `labels`, or
+    the first of `TAGS` in the table. With `has_bag_column`, the role ``bag`` names a column of the
+    media, and files may be in a column of `FILES` here. Times are used if the media have stretches;
+    those of other tools if recordings are to be cut (`splits`).
     """
     head = Head(path)
     known = {*FILES, roles.bag}
@@ -197,9 +185,9 @@ def read_tags(
         folders = () if folder in (None, file) else (folder,)
         times = (roles.start, roles.end) if roles.start and roles.end else _times(table)
         if roles.label_columns is not None:
-            names = expanded(table.path, roles.label_columns, table.columns)
+            names = expanded(table.path, roles.label_columns, table.columns, table.columns)
         else:
-            names = (column or _needed(table, TAGS, "the tags", "tags_column"),)
+            names = (roles.labels or _needed(table, TAGS, "the tags", "tags_column"),)
         for name, role in ((file, "the files"), *((name, "the tags") for name in names)):
             check_column(table.path, name, table.columns, role)
         separator = None
@@ -368,8 +356,15 @@ def _add(own, stretch, bag, members, where):
     own[stretch] = _union(before, members)
 
 
-def matched_tags(bags: Sequence[str], tags: Tags, things: str) -> MatchedTags:
-    """Match tags to bags by their names; it is an error if nothing matches."""
+def matched_tags(
+    bags: Sequence[str], tags: Tags, things: str, others: Sequence[str] = ()
+) -> MatchedTags:
+    """Match tags to bags by their names.
+
+    It is an error if nothing matches, or if bags have no tags, and the role ``untagged`` gives that
+    no meaning. Tags may also belong to the `others`, files that are passed over, such as pictures
+    in another format.
+    """
     name_of = names_of_tags(bags, tags.of_files)
     check(
         name_of,
@@ -378,42 +373,30 @@ def matched_tags(bags: Sequence[str], tags: Tags, things: str) -> MatchedTags:
         f"{shortened(bags[0])}.",
     )
     of_bags = {bag: tags.of_files[name] for bag, name in name_of.items()}
-    without = [bag for bag in bags if not any(map(is_known, of_bags.get(bag, {}).values()))]
-    used = set(name_of.values())
-    return MatchedTags(of_bags, without, [name for name in tags.of_files if name not in used])
-
-
-def is_known(members: Members | None) -> bool:
-    """Return whether tags are known; an empty set says that there are none."""
-    return members is not None
-
-
-def check_tagged(
-    matched: MatchedTags, bags: Sequence[str], tags: Tags, things: str, strangers: Sequence[str]
-) -> None:
-    """Raise an error if bags have no tags, and the role ``untagged`` gives that no meaning.
-
-    The `strangers` are names with tags that no file has.
-    """
-    without = matched.bags_without
-    if not without or tags.roles.tagging.untagged != "refuse":
-        return
-    # A name that several files share matches none of them.
-    stems = {stem(file_name(name)) for name in strangers}
-    alike = [bag for bag in without if stem(bag) in stems]
-    hint = (
-        f" Several {things} may be called like {shortened(file_name(alike[0]))}: write their "
-        "folders as well."
-        if len({stem(bag) for bag in alike}) < len(alike)
-        else ""
-    )
-    lost = f"{without_file(strangers, tags.path)} " if strangers else ""
-    raise DataError(
-        f"{lost}{tags.path} has no tags for {len(without):,} of {len(bags):,} {things}: "
-        f"{listed(without)}.{hint} If they were not listened to or looked at, use "
-        f"{argument('untagged', 'unknown')}; if they were, and nothing was found, "
-        f"{argument('untagged', 'absent')}."
-    )
+    # An empty set says that there are none.
+    without = [bag for bag in bags if all(each is None for each in of_bags.get(bag, {}).values())]
+    unused = tags.of_files.keys() - {*name_of.values()}
+    unread = names_of_tags(others, [name for name in tags.of_files if name in unused])
+    unused -= {*unread.values()}
+    strangers = [name for name in tags.of_files if name in unused]
+    if without and tags.roles.tagging.untagged == "refuse":
+        # A name that several files share matches none of them.
+        stems = {stem(file_name(name)) for name in strangers}
+        alike = [bag for bag in without if stem(bag) in stems]
+        hint = (
+            f" Several {things} may be called like {shortened(file_name(alike[0]))}: write their "
+            "folders as well."
+            if len({stem(bag) for bag in alike}) < len(alike)
+            else ""
+        )
+        lost = f"{without_file(strangers, tags.path)} " if strangers else ""
+        raise DataError(
+            f"{lost}{tags.path} has no tags for {len(without):,} of {len(bags):,} {things}: "
+            f"{listed(without)}.{hint} If they were not listened to or looked at, use "
+            f"{argument('untagged', 'unknown')}; if they were, and nothing was found, "
+            f"{argument('untagged', 'absent')}."
+        )
+    return MatchedTags(of_bags, without, strangers, sorted(unread))
 
 
 def without_file(names: Sequence[str], path: PathLike) -> str:

@@ -6,14 +6,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from unbag._files import (
     DataError,
     PathLike,
     check,
     existing_file,
-    parsed_json,
     unreadable,
 )
 from unbag._messages import listed
@@ -35,11 +33,6 @@ class FoundFiles:
     notes: dict[str, str] = field(default_factory=dict)
 
 
-#: Ending of the folder that holds the finished files of a table, and the name of its settings.
-PARTS = ".parts"
-SETTINGS = "settings.json"
-
-
 def found_files(
     folder: PathLike,
     suffixes: Collection[str],
@@ -49,9 +42,8 @@ def found_files(
 ) -> FoundFiles:
     """Find the files with some suffixes in a folder and those below it; or take one file.
 
-    Hidden files and folders, the output, its folder of finished files, and other given files, such
-    as tags, are passed over. Links are followed, but no folder is read twice. Names have slashes on
-    all systems.
+    Hidden files and folders, the output, and other given files, such as tags, are passed over.
+    Links are followed, but no folder is read twice. Names have slashes on all systems.
     """
     root = Path(folder)
     if not root.is_dir():
@@ -92,7 +84,7 @@ def found_files(
                 path = Path(place, name)
                 if os.path.realpath(path) != os.path.join(real_place, name):
                     waiting.append(path)
-                elif not is_of_a_run(path):
+                else:
                     folders.append(name)
             for file in files:
                 path = Path(place, file)
@@ -140,21 +132,6 @@ def suffix_counts(names: Iterable[str]) -> dict[str, int]:
     """
     counts = Counter(Path(name).suffix.lower() or "no suffix" for name in names)
     return dict(sorted(counts.items()))
-
-
-def is_of_a_run(folder: Path) -> bool:
-    """Return whether a folder holds the finished files of a run of `extract`."""
-    return folder.name.endswith(PARTS) and settings_of(folder) is not None
-
-
-def settings_of(parts: Path) -> dict[str, Any] | None:
-    """Return the settings of the run that left a folder of finished files; None if none did."""
-    try:
-        settings = parsed_json(existing_file(parts / SETTINGS).read_bytes())
-    except (OSError, ValueError):
-        return None
-    is_ours = isinstance(settings, dict) and {"kind", "version"} <= settings.keys()
-    return settings if is_ours else None
 
 
 def _check_replaceable(output: Path, things: str) -> None:

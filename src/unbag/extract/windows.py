@@ -16,6 +16,7 @@ from unbag._files import check
 from unbag._messages import argument
 
 from .descriptions import FEWEST_SAMPLES, WindowDescription
+from .given_segments import checked_windows
 
 #: Seconds of a window.
 SECONDS = 2.0
@@ -442,7 +443,7 @@ def signal_windows(
         channels = [f"channel_{number}" for number in range(1, table.shape[1] + 1)]
     if len(channels) != table.shape[1]:
         raise ValueError(f"{len(channels)} channels are named, and there are {table.shape[1]}.")
-    seconds, step = checked_windows(windows, hop)
+    seconds, step = checked_windows(windows, hop, LONGEST_WINDOW)
     is_there = np.isfinite(time)
     order = np.argsort(time[is_there], kind="stable")
     time, table = time[is_there][order], table[is_there][order]
@@ -463,21 +464,6 @@ def signal_windows(
         (found.start + origin).round(6), (found.end + origin).round(6), found.features,
         found.feature_names,
     )  # fmt: skip
-
-
-def checked_windows(windows: float, hop: float | None) -> tuple[float, float]:
-    """Return the length of windows and the step from one to the next, in seconds."""
-    step = windows if hop is None else hop
-    check(
-        0 < windows <= LONGEST_WINDOW,
-        f"{argument('windows')} must be more than 0 and at most {LONGEST_WINDOW:g} seconds, not "
-        f"{windows}.",
-    )
-    check(
-        0.01 * windows <= step <= windows,
-        f"{argument('hop')} must be from {0.01 * windows:g} to {windows:g} seconds, not {step}.",
-    )
-    return windows, step
 
 
 def check_samples(description: WindowDescription) -> None:

@@ -5,12 +5,6 @@ a cluster each map over the parts and add the results.
 """
 
 from .decide import Decision
-from .linear import BagSource, InterruptedFitWarning, NonFiniteObjectiveError, Progress
+from .linear import BagSource, Progress
 
-__all__ = [
-    "BagSource",
-    "Decision",
-    "InterruptedFitWarning",
-    "NonFiniteObjectiveError",
-    "Progress",
-]
+__all__ = ["BagSource", "Decision", "Progress"]

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from unbag.bags import Bags
+from unbag.bags import offsets_of
+from unbag.groups import runs
 from unbag.labels import LabelSets
 from unbag.union import UnionProblem
 from unbag.union.conditioner import Conditioner
@@ -77,15 +78,6 @@ def best_presence(log_absence: np.ndarray, y: np.ndarray, weight: np.ndarray) ->
     return Presence(*map(float, found))
 
 
-def log_absence_of(log_proba: np.ndarray, bags: Bags, n_classes: int) -> NDArray[np.float64]:
-    """Return the log-probability that no instance of a bag has a class, for each bag and class."""
-    rest = np.log1p(-np.minimum(np.exp(log_proba[:, :n_classes]), 1.0 - 1e-12))
-    bag = np.repeat(np.arange(len(bags)), bags.sizes)
-    found = np.zeros((len(bags), n_classes))
-    np.add.at(found, bag, rest)
-    return found
-
-
 def temperature_for_new(folds: Folds, chosen: Candidate) -> float:
     """Return the temperature for new bags: the geometric mean of the judges that count here."""
     complete, lacking = temperatures_of_label_sets(folds, chosen)
@@ -110,12 +102,10 @@ def temperatures_of_label_sets(folds: Folds, chosen: Candidate) -> tuple[float, 
     bags, labels = folds.bags[some], folds.labels[some]
     scores = chosen.scores[np.isin(folds.bag, some)]
     weight = folds.weight[some]
-    extended = with_one_more(labels, bags.sizes, chosen.kind == "background")
-    bag, is_more, y = extended
-    size_of = bags.sizes[bag]
-    starts = np.cumsum(size_of) - size_of
-    rows = np.arange(size_of.sum()) + np.repeat(bags.offsets[bag] - starts, size_of)
-    problem = UnionProblem(np.append(0, np.cumsum(size_of)), y)
+    bag, is_more, y = with_one_more(labels, bags.sizes, chosen.kind == "background")
+    sizes = bags.sizes[bag]
+    rows = runs(bags.offsets[bag], sizes)
+    problem = UnionProblem(offsets_of(sizes), y)
     n_tags = (y == 1).sum(axis=1) - is_more
     found = np.empty((len(TEMPERATURES), len(LACKING)))
     for i, temperature in enumerate(TEMPERATURES):

@@ -23,12 +23,11 @@ from .calibration import (
     AS_IT_IS,
     Presence,
     best_presence,
-    log_absence_of,
     temperature_for_given,
     temperature_for_new,
 )
-from .held_out import Candidate, Folds, Kind
-from .linear import BagSource, LinearSettings, Watch, as_source
+from .held_out import Candidate, Folds, Kind, log_absence_of
+from .linear import BagSource, LinearSettings, as_source
 
 #: Penalties to choose from, the strongest first.
 ALPHAS: tuple[float, ...] = (100.0, 10.0, 3.0, 1.0)
@@ -175,33 +174,13 @@ def decide(
     cost: float | None = None,
     pinned: np.ndarray | None = None,
     weight: np.ndarray | None = None,
-    watch: Watch | None = None,
 ) -> Decision:
-    """Decide by held-out bags what the settings leave open.
+    """Decide by held-out bags what the settings leave open; the usual choices for too few bags.
 
-    Parameters
-    ----------
-    bags : Bags or BagSource
-        If there are many, a sample of them decides.
-    labels : LabelSets
-    settings : LinearSettings
-        If `alpha` is "auto", held-out bags choose it, as well as temperatures and presence; and
-        whether tags are missing, unless there are rates of wrong labels.
-    background : bool or "auto"
-        As in `ORLogisticRegression`.
-    cost : float, optional
-        The cost of a background; by default held-out bags choose one, and it is 0 if everything
-        else is given.
-    pinned : ndarray of int of shape (n_instances,), optional
-        The column of each instance whose label is known, -1 for the others.
-    weight : ndarray of shape (n_bags,), optional
-    watch : callable, optional
-        As in `fit_linear`, for each of the fits.
-
-    Returns
-    -------
-    Decision
-        If fewer than ten bags count, the usual choices.
+    If `alpha` is "auto", held-out bags choose it, as well as temperatures and presence; and whether
+    tags are missing, unless there are rates of wrong labels. They choose the cost of a background
+    if it is not given, and 0 is taken if everything else is. If there are many bags, a sample of
+    them decides. `pinned` has the columns of known instances, -1 for the others.
     """
     is_open = settings.alpha == "auto"
     is_asked, is_chosen = is_open or background == "auto", background == "auto"
@@ -219,7 +198,7 @@ def decide(
     keeps_rates = bool(usual.background_cost) and settings.learns_rates
     if not (is_asked or keeps_rates):
         return usual
-    folds = Folds(*sampled(bags, labels, pinned, weight), settings, watch)
+    folds = Folds(*sampled(bags, labels, pinned, weight), settings)
     if folds.counted.sum() < FEWEST_BAGS:
         if is_used and is_chosen and cost is None:
             # At no cost, it would take all instances that the tags do not need.
@@ -407,9 +386,9 @@ def calibrated(decision: Decision, folds: Folds, chosen: Candidate) -> Decision:
     conditioner = decision.conditioner(chosen.rates)
     new = temperature_for_new(folds, chosen)
     given = temperature_for_given(folds, chosen, conditioner, new)
-    log_proba = log_softmax(chosen.scores / new, axis=1)
+    proba = np.exp(log_softmax(chosen.scores / new, axis=1))
     y = folds.labels.indicator
-    absence = log_absence_of(log_proba, folds.bags, y.shape[1])
+    absence = log_absence_of(proba, folds.bags, y.shape[1])
     weight = folds.weight * folds.counted
     presence = best_presence(absence, y, weight)
     # The same measure as of any predictions, and that of the most frequent tags.

@@ -26,7 +26,7 @@ from unbag.labels import LabelSets
 from unbag.union.conditioner import background_costs
 from unbag.union.rates import Rates
 
-from .linear import LinearSettings, Progress, Watch, fit_linear, linear_scores
+from .linear import LinearSettings, Progress, fit_linear, linear_scores
 
 #: What explains instances that do not look like the tags of their bags: nothing, a background
 #: class, or tags that are missing.
@@ -84,10 +84,9 @@ class Folds:
         pinned: np.ndarray | None,
         weight: np.ndarray | None,
         settings: LinearSettings,
-        watch: Watch | None = None,
     ) -> None:
         self.bags, self.labels, self.pinned = bags, labels, pinned
-        self.settings, self.watch = settings, watch
+        self.settings = settings
         self.weight: np.ndarray = np.ones(len(bags)) if weight is None else weight
         self.counted: np.ndarray = (bags.sizes > 0) & (self.weight > 0)
         self.fold: np.ndarray = folds_of(labels.indicator, self.counted)
@@ -135,7 +134,7 @@ class Folds:
             key = kind, cost, own
             reached = fit_linear(
                 self.bags, problem, settings, decision, used=used, weight=self.weight,
-                start=self._reached.get(key), watch=self.watch,
+                start=self._reached.get(key),
             )  # fmt: skip
             if reached.ended == "interrupted":
                 raise KeyboardInterrupt
@@ -226,7 +225,7 @@ class Folds:
     def n_wrong(self, candidate: Candidate) -> float:
         """Return how many labels of a held-out bag are wrong at a threshold of one half."""
         y = self.labels.indicator
-        present = presence_in_bags(candidate.proba, self.bags.offsets, y.shape[1]) >= 0.5
+        present = -np.expm1(log_absence_of(candidate.proba, self.bags, y.shape[1])) >= 0.5
         wrong = ((present != (y == 1)) & (y != -1)).sum(axis=1)
         return float(np.average(wrong, weights=self.weight * self.counted))
 
@@ -338,16 +337,13 @@ def information_of_labels(
         return np.bincount(bag, np.log(ratio), n_bags).astype(np.float64, copy=False)
 
 
-def presence_in_bags(proba: np.ndarray, offsets: np.ndarray, n_classes: int) -> NDArray[np.float64]:
-    """Compute the probability that each class occurs in each bag."""
-    n_bags = len(offsets) - 1
-    bag = np.repeat(np.arange(n_bags), np.diff(offsets))
-    absent = np.zeros((n_bags, n_classes))
-    with np.errstate(divide="ignore"):
-        for c in range(n_classes):
-            log_absence = np.log1p(-np.minimum(proba[:, c], 1.0))
-            absent[:, c] = np.bincount(bag, log_absence, n_bags)
-    return -np.expm1(absent)
+def log_absence_of(proba: np.ndarray, bags: Bags, n_classes: int) -> NDArray[np.float64]:
+    """Return the log-probability that no instance of a bag has a class, for each bag and class."""
+    rest = np.log1p(-np.minimum(proba[:, :n_classes], 1.0 - 1e-12))
+    bag = np.repeat(np.arange(len(bags)), bags.sizes)
+    found = np.zeros((len(bags), n_classes))
+    np.add.at(found, bag, rest)
+    return found
 
 
 def background_counts(

@@ -31,11 +31,12 @@ from unbag._scikit_learn import ConvergenceWarning
 from unbag._threads import thread_map
 from unbag.bags import Bags, Features
 from unbag.union import IntractableBagError, UnionProblem
+from unbag.union.noise import impossible_bags
 from unbag.union.policy import OnIntractable
 from unbag.union.rates import Rates
 
 from .noise import LabelNoise, Rate, noise_of
-from .parts import Part, PartMaker, Statistics, log_softmax
+from .parts import Part, PartMaker, Statistics
 from .scaling import Moments, Scale, Scaling
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class LinearSettings:
         self, n_classes: int, n_columns: int, rates: Rates | None = None, cost: float = 0.0
     ) -> LabelNoise | None:
         """Return how often labels are wrong; None if they never are. See `noise_of`."""
-        if not (self.learns_rates or np.any(self.missed_rate) or np.any(self.false_rate)):
+        if not self.has_rates:
             return None
         given = self.missed_rate, self.false_rate, n_classes, n_columns
         return noise_of(*given, rates, cost)
@@ -112,7 +113,7 @@ class LinearSettings:
     def impossible(self, problem: UnionProblem, n_classes: int) -> NDArray[np.bool_]:
         """Find the bags that no labelling can explain, given how often label sets are wrong."""
         noise = self.noise(n_classes, problem.y.shape[1])
-        return problem.impossible if noise is None else noise.noisy(problem).impossible
+        return impossible_bags(problem, None if noise is None else noise.rates)
 
 
 @dataclass(frozen=True, eq=False)
@@ -521,8 +522,3 @@ def linear_scores(X: Features, coef: np.ndarray, intercept: np.ndarray) -> NDArr
         rows = slice(start, start + SCORED_AT_ONCE)
         scores[rows] = X[rows].astype(np.float64, copy=False) @ coef.T
     return scores + intercept
-
-
-def linear_proba(X: Features, coef: np.ndarray, intercept: np.ndarray) -> NDArray[np.float64]:
-    """Compute the probability of each class for each instance."""
-    return log_softmax(linear_scores(X, coef, intercept))[1]

@@ -5,13 +5,12 @@ optimises the log-odds of learnt rates, in one vector with the weights; networks
 expected counts. Both need the same sums, which the parts add to their `Statistics`.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unbag.union.noise import NoisyAnswer, NoisyProblem, noisy_problem
+from unbag.union.noise import NoisyAnswer
 from unbag.union.rates import LEARNT, LEAST_RATE, Rate, Rates, checked_rate
 
 # Initial value of learnt rates. While the weights are still zero, larger rates would explain the
@@ -30,26 +29,10 @@ FURTHEST = 27.6
 assert np.exp(-FURTHEST) / (1.0 + np.exp(-FURTHEST)) >= LEAST_RATE
 
 
-@dataclass(frozen=True)
-class NoiseCounts:
-    """Expected numbers of wrong labels of each class, and of chances for them, weighted by bag.
-
-    They are missed instances and all instances of the class, and bags that have its label by
-    mistake and all bags. Bags where the class is unknown do not count.
-    """
-
-    unnoticed: np.ndarray
-    instances: np.ndarray
-    mistaken: np.ndarray
-    chances: np.ndarray
-
-    def __add__(self, other: "NoiseCounts") -> "NoiseCounts":
-        return NoiseCounts(
-            self.unnoticed + other.unnoticed,
-            self.instances + other.instances,
-            self.mistaken + other.mistaken,
-            self.chances + other.chances,
-        )
+#: Expected numbers of wrong labels of each class, and of chances for them, weighted by bag, of
+#: shape (2, 2, n_columns): missed instances and all instances of the class; bags that have its
+#: label by mistake and all bags. Bags where the class is unknown do not count.
+NoiseCounts: TypeAlias = NDArray[np.float64]
 
 
 class LabelNoise:
@@ -84,10 +67,6 @@ class LabelNoise:
         """Stop learning the rates."""
         missed_rate, false_rate = (rate[0, : self.n_classes].copy() for rate in self.rates)
         self.given = missed_rate, false_rate
-
-    def noisy(self, problem: Any) -> NoisyProblem:
-        """Return a problem with label sets that may be wrong."""
-        return noisy_problem(problem, self.rates)
 
     def log_odds(self) -> NDArray[np.float64]:
         """Return the parameters: the log-odds of the learnt rates."""
@@ -140,9 +119,8 @@ class LabelNoise:
     def _kinds(self, counts):
         """List rates, what was given, counts of errors and chances for errors, for each kind."""
         found = []
-        of_kinds = (counts.unnoticed, counts.instances), (counts.mistaken, counts.chances)
-        for rate, given, both in zip(self.rates, self.given, of_kinds, strict=True):
-            wrong, chances = (each[: self.n_classes] for each in both)
+        for rate, given, both in zip(self.rates, self.given, counts, strict=True):
+            wrong, chances = both[:, : self.n_classes]
             if self._n_free(given) == 1:
                 wrong, chances = wrong.sum(keepdims=True), chances.sum(keepdims=True)
             found.append((rate, given, wrong, chances))
@@ -248,12 +226,11 @@ def expected_counts(answer: NoisyAnswer, offsets: np.ndarray, known: np.ndarray)
     optional there.
     """
     bag = np.repeat(np.arange(len(known)), np.diff(offsets))
-    return NoiseCounts(
-        unnoticed=(answer.unnoticed * known).sum(axis=0),
-        instances=(answer.posterior * known[bag]).sum(axis=0),
-        mistaken=(answer.mistaken * known).sum(axis=0),
-        chances=known.sum(axis=0),
+    unnoticed, mistaken = (
+        (each * known).sum(axis=0) for each in (answer.unnoticed, answer.mistaken)
     )
+    instances = (answer.posterior * known[bag]).sum(axis=0)
+    return np.array([[unnoticed, instances], [mistaken, known.sum(axis=0)]])
 
 
 def is_learnt(given: Rate) -> bool:

@@ -21,11 +21,13 @@ from scipy import sparse
 
 from unbag._compile import kernel
 from unbag.bags import Features
+from unbag.groups import runs
 from unbag.union import UnionProblem
 from unbag.union.conditioner import background_costs
 from unbag.union.lanes import LANES
 from unbag.union.layout import INTRACTABLE
-from unbag.union.policy import most_certain_labels
+from unbag.union.noise import NoisyProblem
+from unbag.union.policy import most_certain_labels, reasons
 from unbag.union.rates import Rates
 
 from .noise import LabelNoise, NoiseCounts, expected_counts
@@ -50,9 +52,9 @@ class Statistics:
     #: Weighted log-likelihood of the label sets, and its gradient, the intercepts last.
     value: float
     gradient: np.ndarray
-    #: Bags that are too large for exact methods, which do not count: position, n_required, n_free
-    #: and overlaps of each.
-    intractable: tuple[tuple[int, int, int, bool], ...] = ()
+    #: Bags that are too large for exact methods, which do not count: position, n_required and
+    #: n_free of each.
+    intractable: tuple[tuple[int, int, int], ...] = ()
     #: Counts to learn the rates of wrong labels from; None without such rates.
     noise: NoiseCounts | None = None
 
@@ -144,17 +146,11 @@ class Part:
 
     def _intractable(self, answer):
         """List the bags that no kernel could solve, and why."""
-        lost, solved = (answer.served == INTRACTABLE).nonzero()[0], self.solved
-        numbers = (
-            self.bags[lost], solved.n_required[lost], self.problem.layout.n_free[lost],
-            solved.overlaps[lost],
-        )  # fmt: skip
-        return tuple(zip(*(each.tolist() for each in numbers), strict=True))
-
-    @property
-    def solved(self) -> UnionProblem:
-        """The problem that the kernels are given."""
-        return self.problem
+        (lost,) = (answer.served == INTRACTABLE).nonzero()
+        if not len(lost):
+            return ()
+        _, *why = reasons(self.problem, lost)
+        return tuple(zip(self.bags[lost].tolist(), *why, strict=True))
 
     def most_certain_labels(
         self, W: np.ndarray, bags: Collection[int], rates: Rates | None = None
@@ -184,7 +180,7 @@ class NoisyPart(Part):
 
     def __init__(self, *arguments: Any, noise: LabelNoise, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._noisy = noise.noisy(self.problem)
+        self._noisy = NoisyProblem(self.problem, noise.rates)
         known = self._noisy.shown != -1
         weight = np.ones(len(known)) if self.bag_weight is None else self.bag_weight
         self._known: np.ndarray = known * weight[:, None]
@@ -200,11 +196,6 @@ class NoisyPart(Part):
         answer = self._noisy.answer(log_prior, left, rates, n_jobs=1)
         surplus = np.ascontiguousarray((prior - answer.posterior).T)
         return surplus, answer, expected_counts(answer, self.problem.offsets, self._known)
-
-    @property
-    def solved(self) -> UnionProblem:
-        """The problem that the kernels are given."""
-        return self._noisy.augmented
 
     def _most_certain_labels(self, log_prior, bags, rates):
         return self._noisy.most_certain_labels(log_prior, rates, bags)
@@ -342,9 +333,9 @@ def normalise(weights, total):
                 row[i] *= scale[i]
 
 
-def log_softmax(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Compute log-probabilities and probabilities of logits, row by row."""
-    return Softmax(np.array(logits.T, order="C")).rows()
+def log_softmax(logits: np.ndarray) -> NDArray[np.float64]:
+    """Compute log-probabilities of logits, row by row."""
+    return Softmax(np.array(logits.T, order="C")).rows()[0]
 
 
 def csr_rows(X: Any, rows: slice | np.ndarray) -> Any:
@@ -370,5 +361,4 @@ def rows_of(own: np.ndarray, offsets: np.ndarray) -> slice | np.ndarray:
     rows = slice(int(offsets[first]), int(offsets[last]))
     if last - first == len(own):
         return rows
-    within = np.isin(np.arange(first, last), own)
-    return rows.start + np.flatnonzero(np.repeat(within, np.diff(offsets[first : last + 1])))
+    return runs(offsets[own], offsets[own + 1] - offsets[own])

@@ -6,12 +6,17 @@ fixed: if it is below one, the models together were overconfident. So the weight
 models to trust, and how far.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax
+
+from unbag.union import UnionProblem
+from unbag.union.conditioner import Conditioner
+
+from .held_out import UNLIKELY
 
 #: Penalty of unequal weights, in log-likelihood: a factor of the sum of their squared differences
 #: from the mean, relative to the mean. A few held-out bags cannot distinguish a good model from one
@@ -21,10 +26,6 @@ EQUALITY = 5.0
 SMALLEST = 1e-3
 # Lower bound of log-probabilities, so that sums stay in the range of inference.
 LOWEST = -1e6
-
-#: From log-probabilities of the classes of all instances to log-likelihoods of the label sets of
-#: their bags, and to posteriors of the instances.
-Inference = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 def pooled(log_proba: Sequence[np.ndarray], weights: np.ndarray) -> NDArray[np.float64]:
@@ -45,22 +46,23 @@ def pooled(log_proba: Sequence[np.ndarray], weights: np.ndarray) -> NDArray[np.f
 
 def best_weights(
     log_proba: Sequence[np.ndarray],
-    infer: Inference,
-    bag_of_row: np.ndarray,
-    bag_weight: np.ndarray,
-    floor: float,
+    conditioner: Conditioner,
+    problem: UnionProblem,
+    bag_weight: np.ndarray | None = None,
 ) -> NDArray[np.float64]:
     """Find the weights of models that make held-out label sets most likely."""
     n_models = len(log_proba)
+    bag_of_row = np.repeat(np.arange(problem.n_bags), np.diff(problem.offsets))
+    bag_weight = np.ones(problem.n_bags) if bag_weight is None else bag_weight
     equal = np.full(n_models, 1.0 / n_models)
     bounded = [np.maximum(each, LOWEST) for each in log_proba]
 
     def costs(weights):
         prior = pooled(bounded, weights)
-        log_likelihood, posterior = infer(prior)
-        counts = log_likelihood > floor
-        value = bag_weight @ np.maximum(log_likelihood, floor)
-        residual = posterior - np.exp(prior)
+        answer = conditioner.infer(prior, problem)
+        counts = answer.log_likelihood > UNLIKELY
+        value = bag_weight @ np.maximum(answer.log_likelihood, UNLIKELY)
+        residual = answer.posterior - np.exp(prior)
         residual *= (bag_weight * counts)[bag_of_row, None]
         gradient: np.ndarray = np.array([float(np.vdot(residual, each)) for each in bounded])
         mean = weights.mean()

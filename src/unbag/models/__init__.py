@@ -5,8 +5,8 @@ the layout of safetensors (`unbag.models.container`); `unbag.models.kinds` lists
 contain.
 """
 
-from .container import read_header, save
+from .container import read_header
 from .kinds import ModelFileError
 from .loading import load
 
-__all__ = ["ModelFileError", "load", "read_header", "save"]
+__all__ = ["ModelFileError", "load", "read_header"]

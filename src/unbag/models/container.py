@@ -59,24 +59,10 @@ SAVE_AGAIN = "Save the model again, or get a new copy of the file."
 
 
 def save(model: Any, path: str | os.PathLike[str], info: dict[str, Any] | None = None) -> None:
-    """Write a fitted model to a file that `unbag.load` reads.
+    """Write a fitted model, transformer or pipeline to a file that `unbag.load` reads.
 
-    Parameters
-    ----------
-    model : estimator
-        A model, transformer or BagPipeline of this library.
-    path : str or path-like
-        An existing file is replaced only when the new one is complete.
-    info : dict, optional
-        Metadata to keep with the model, as JSON can represent it; `unbag.models.read_header`
-        returns it. The roles of the columns of the training table, and the settings that
-        `unbag.tune` has tried, are always kept.
-
-    Raises
-    ------
-    ModelFileError
-        If the model contains something that a model file cannot, or numbers that should be finite
-        and are not. Nothing is written then.
+    `info` is kept with the roles of columns and the settings that `unbag.tune` has tried. If the
+    model has something that a file cannot hold, nothing is written.
     """
     if type(model).__module__.partition(".")[0] != "unbag":
         raise ModelFileError(

@@ -47,10 +47,22 @@ class Annotated(Figures):
 
     Attributes
     ----------
-    bags, instances, bag_labels_used, mean_probability, review, status, impossible_bags
-        As in `unbag.annotations.Figures`.
-    tags, tags_without_instance, rare_tags, rare_rows
-        As there.
+    bags, instances : int
+    bag_labels_used : bool
+    mean_probability : float or None
+        Of the annotations; None if there is none.
+    review : int
+        Instances that are worth a look.
+    status : dict of str to int
+        How many rows have which status.
+    impossible_bags : int
+        Bags whose label sets no labelling can produce.
+    tags, tags_without_instance : int
+        Labels of all bags, and those that no instance of the bag got.
+    rare_tags : list of str
+        Tags of these bags that fewer than three training bags had.
+    rare_rows : int
+        Instances that are worth a look because they could be one of those.
     columns : dict of str to str
         Names of the new columns.
     """

@@ -46,8 +46,6 @@ class Pace:
         After the last of them; NaN before the first.
     bags_done : int
         Bags processed so far, over all iterations.
-    bags_since : int
-        Bags processed since the last iteration.
     first_iteration : int
         Iterations that were completed before the fit was resumed.
     begun : float
@@ -61,7 +59,6 @@ class Pace:
     iteration: int = 0
     log_likelihood: float = math.nan
     bags_done: int = 0
-    bags_since: int = 0
     first_iteration: int = 0
     begun: float = field(default_factory=perf_counter, repr=False)
     report: "Callable[[Pace], object] | None" = field(default=None, repr=False)
@@ -74,7 +71,6 @@ class Pace:
         n_bags : int
         """
         self.bags_done += n_bags
-        self.bags_since += n_bags
         if self.report is not None:
             self.report(self)
 
@@ -85,7 +81,7 @@ class Pace:
         ----------
         now : unbag.fitting.Progress
         """
-        self.iteration, self.log_likelihood, self.bags_since = len(now.history), now.history[-1], 0
+        self.iteration, self.log_likelihood = len(now.history), now.history[-1]
 
     @property
     def seconds(self) -> float:

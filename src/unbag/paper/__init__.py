@@ -20,8 +20,8 @@ from .lsbcmm import LSBCMM
 from .mimlfast import MIMLFast
 from .mimlnn import MIMLNN
 from .mimlsvm import MIMLSVM
-from .mlr import MLR, UncertifiedWarning
+from .mlr import MLR
 from .sim import SIM
 from .slr import SLR
 
-__all__ = ["LSBCMM", "MIMLNN", "MIMLSVM", "MLR", "SIM", "SLR", "MIMLFast", "UncertifiedWarning"]
+__all__ = ["LSBCMM", "MIMLNN", "MIMLSVM", "MLR", "SIM", "SLR", "MIMLFast"]

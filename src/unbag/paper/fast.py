@@ -29,7 +29,6 @@ from unbag.union.layout import (
     labels_part,
     part,
     read_batch,
-    unpack,
     write_answers,
 )
 from unbag.union.policy import check_tractable
@@ -204,18 +203,16 @@ def infer_as_published(
         raise ValueError(
             "The paper's algorithms know no labels that name several classes: use inference='auto'."
         )
-    layout, bags = problem.layout, np.arange(problem.n_bags)
-    batch = read_batch(bags, layout, log_prior)
+    layout = problem.layout
+    batch = read_batch(np.arange(problem.n_bags), layout, log_prior)
     # They hold as many labels as the chain.
     choose(batch, CHAIN, UNDECIDED, 1e-9)
     (chosen,) = (batch.served == CHAIN).nonzero()
     RUNNERS[algorithm](batch, chosen)
-    values = np.empty(layout.value_offsets[-1])
-    log_likelihood, error_bound = np.empty((2, problem.n_bags))
-    write_answers(layout, log_prior, batch, values, log_likelihood, error_bound)
-    check_tractable(problem, (batch.served == INTRACTABLE).nonzero()[0])
     posterior = np.zeros(log_prior.shape)
-    unpack(layout, bags, values, posterior)
+    log_likelihood, error_bound = np.empty((2, problem.n_bags))
+    write_answers(layout, log_prior, batch, posterior, log_likelihood, error_bound)
+    check_tractable(problem, (batch.served == INTRACTABLE).nonzero()[0])
     return Inference(
         log_likelihood=log_likelihood,
         posterior=posterior,

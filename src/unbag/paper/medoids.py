@@ -54,7 +54,7 @@ class MedoidClassifier(BagClassifier):
         known[:, ~known.any(axis=0)] = True
         self._scaler: Any = fitted_scaler(self, bags.X)
         bags = self._scaled(bags)
-        distances = hausdorff_distances(bags.X, bags.offsets)
+        distances = hausdorff_distances(bags.X, bags.offsets, bags.X, bags.offsets)
         check_distances(distances)
         rng = check_random_state(self.random_state)
         medoids = k_medoids(distances, medoid_count(self.ratio, len(bags)), rng)
@@ -105,36 +105,24 @@ def check_distances(distances: np.ndarray) -> None:
 
 
 def hausdorff_distances(
-    X: np.ndarray,
-    offsets: np.ndarray,
-    other_X: np.ndarray | None = None,
-    other_offsets: np.ndarray | None = None,
+    X: np.ndarray, offsets: np.ndarray, other_X: np.ndarray, other_offsets: np.ndarray
 ) -> np.ndarray:
     """Measure the maximal Hausdorff distance of every bag to every other, (n_bags, n_others).
 
     That is the Euclidean distance of the most isolated instance of either bag to the nearest one of
-    the other bag; infinite if one bag is empty, and the other is not. Without other bags, distances
-    are those among the same ones. Differences are taken before they are squared, so that close
-    instances lose no digits.
+    the other bag; infinite if one bag is empty, and the other is not. Differences are taken before
+    they are squared, so that close instances lose no digits.
     """
     X = np.ascontiguousarray(X, dtype=np.float64)
-    if other_X is None:
-        squared = squared_hausdorff(X, offsets, X, offsets, True)
-        # Only the upper triangle is complete.
-        upper = np.triu(squared)
-        return np.sqrt(np.maximum(upper, upper.T))
     other_X = np.ascontiguousarray(other_X, dtype=np.float64)
     if X.shape[1] != other_X.shape[1]:
         raise ValueError(f"Bags of {X.shape[1]} features have no distance to {other_X.shape[1]}.")
-    return np.sqrt(squared_hausdorff(X, offsets, other_X, other_offsets, False))
+    return np.sqrt(squared_hausdorff(X, offsets, other_X, other_offsets))
 
 
 @kernel
-def squared_hausdorff(X, offsets, other_X, other_offsets, symmetric):
-    """Measure bags against one block of other bags after the other.
-
-    If `symmetric`, what lies below the diagonal is left out where that spares a block.
-    """
+def squared_hausdorff(X, offsets, other_X, other_offsets):
+    """Measure bags against one block of other bags after the other."""
     n_features = X.shape[1]
     n_bags = offsets.size - 1
     n_others = other_offsets.size - 1
@@ -155,7 +143,7 @@ def squared_hausdorff(X, offsets, other_X, other_offsets, symmetric):
             last += 1
         n_columns = other_offsets[last] - start
         block[:, :n_columns] = other_X[start : start + n_columns].T
-        for b in range(last if symmetric else n_bags):
+        for b in range(n_bags):
             nearest[:n_columns] = np.inf
             for i in range(offsets[b], offsets[b + 1]):
                 distance[:n_columns] = 0.0

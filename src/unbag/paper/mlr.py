@@ -35,12 +35,12 @@ from unbag.estimators.contract import (
     check_threshold,
     possible_label_sets,
 )
-from unbag.fitting import NonFiniteObjectiveError
+from unbag.fitting.linear import NonFiniteObjectiveError
 from unbag.fitting.parts import rows_of
 from unbag.fitting.scaling import Scaling
 from unbag.union import IntractableBagError, IntractableBagWarning, UnionProblem
 from unbag.union.conditioner import Conditioner
-from unbag.union.policy import name_bags
+from unbag.union.policy import describe_relaxed, name_bags
 from unbag.validation import all_or_nothing, check_choices, check_numbers, check_positive_integers
 
 from .fast import Algorithm, infer_as_published
@@ -322,11 +322,7 @@ def warn_of_bags(uncertified: Sequence[list[Any]], relaxed: Sequence[list[Any]])
         )
         warn_caller(UncertifiedWarning(message, n_times=sum(map(bool, uncertified))))
     if bags := sorted(set().union(*relaxed), key=str):
-        warn_caller(
-            f"{len(bags)} bags have too many labels for exact inference: {name_bags(bags)}. Those "
-            "of their labels that are the most certain to occur were taken as optional.",
-            IntractableBagWarning,
-        )
+        warn_caller(describe_relaxed(bags), IntractableBagWarning)
 
 
 def check_search(search: Any) -> None:

@@ -11,25 +11,11 @@ from unbag.labels import LabelSets
 
 from .content import content, percent
 
-__all__ = ["render", "write_report"]
+__all__ = ["write_report"]
 
 
 def render(model: Any, bags: Bags, labels: LabelSets | None = None, **options: Any) -> str:
-    """Write a report as text.
-
-    Parameters
-    ----------
-    model, bags, labels
-        As in `unbag.report.content.content`.
-    **options
-        ``media``, ``media_root``, ``places``, ``layout``, ``title``, ``settings``,
-        ``suspicious`` and ``group_names``, as there.
-
-    Returns
-    -------
-    str
-        HTML, including styles and scripts.
-    """
+    """Return a report as HTML, including styles and scripts; options are those of `content`."""
     import jinja2
 
     here = files("unbag.report")
@@ -69,8 +55,12 @@ def write_report(
     Parameters
     ----------
     path : str or path
-    model, bags, labels, **options
-        As in `render`.
+        Of the HTML file.
+    model : fitted estimator or BagPipeline
+    bags : Bags
+    labels : LabelSets, optional
+    **options
+        ``title``; ``media``, the file of each instance, and the folder ``media_root`` of them.
     """
     text = render(model, bags, labels, **options)
     with writing(path) as file:

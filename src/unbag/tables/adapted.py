@@ -7,7 +7,8 @@ An adapter gets the beginning of a file or folder (`Head`), by which it recognis
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -141,11 +142,6 @@ class Head:
         return [self.path / name for name in names]
 
 
-def nth_row(row: int) -> str:
-    """Name a row, counted from 1."""
-    return f"row {row + 1}"
-
-
 @dataclass(frozen=True)
 class Adapted:
     """The content of another tool's file.
@@ -156,7 +152,6 @@ class Adapted:
 
     instances: pa.Table | None
     tags: States | None
-    place: Callable[[int], str] = nth_row
     notes: tuple[str, ...] = field(default=())
     detections: Sequence[tuple[str, float, float, str, int]] = ()
 
@@ -226,7 +221,21 @@ class Adapted:
         return instances.add_column(1, "labels", column)
 
 
-# What text files and tables of several tools have in common.
+# What files of several tools have in common.
+
+
+@contextmanager
+def written_by(tool: str, where: object) -> Iterator[None]:
+    """Refuse a part of a file that is not laid out as a tool writes it."""
+    try:
+        yield
+    except DataError:
+        raise
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        what = f"there is no {error}" if isinstance(error, KeyError) else error
+        raise DataError(
+            f"{where} is not as {tool} writes it ({what}): export it again, or correct it."
+        ) from error
 
 
 def finite_number(value: object, where: str) -> float:
@@ -264,28 +273,18 @@ def span(start: object, end: object, where: str) -> tuple[float, float]:
     return first, last
 
 
-def spans_of(
-    starts: Iterable[object], ends: Iterable[object], where: Callable[[int], str]
-) -> list[tuple[float, float]]:
-    """Return the start and end of each segment; `where` is called only to name a wrong row."""
+def data_row(path: Path, row: Any) -> str:
+    """Name a row of a table, counted from 1 after its header."""
+    return f"{path}, data row {row + 1}"
+
+
+def segments(path: Path, names: Any, starts: Any, ends: Any) -> dict[str, Any]:
+    """Return columns of bag, start and end, given those of a table of segments of recordings."""
     spans = []
-    for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        try:
-            spans.append(span(start, end, ""))
-        except DataError:
-            # To name a row takes a pass over the file.
-            span(start, end, where(row))
-    return spans
-
-
-def recording_names(names: Iterable[Any], where: Callable[[int], str]) -> list[str]:
-    """Return names of recordings as text; `where` is called only to name a row without one."""
-    names = list(names)
-    refuse(
-        (row for row, name in enumerate(names) if not label_text(name)),
-        lambda row: f"{where(row)}: the row names no recording.",
-    )
-    return list(map(str, names))
+    for row, (name, start, end) in enumerate(zip(names, starts, ends, strict=True)):
+        check(label_text(name), f"{data_row(path, row)}: the row names no recording.")
+        spans.append(span(start, end, data_row(path, row)))
+    return segment_columns(list(map(str, names)), spans)
 
 
 def segment_columns(bags: Sequence[str], spans: Sequence[tuple[float, float]]) -> dict[str, Any]:
@@ -340,11 +339,6 @@ def numbered_lines(path: Path) -> list[tuple[int, list[str]]]:
     # By line feeds alone: other marks, such as form feeds, may stand within a cell.
     lines = enumerate(text.split("\n"), 1)
     return [(number, line.rstrip("\r").split("\t")) for number, line in lines if line.strip()]
-
-
-def within(where: str, path: Path) -> str:
-    """Return the rest of the name of a row that begins with its file or folder."""
-    return where.removeprefix(str(path)).lstrip("/\\, ")
 
 
 def read_columns(source: Table, columns: Sequence[str], format: str) -> pa.Table:

@@ -6,10 +6,10 @@ recordings or pictures. `ADAPTERS` is the table of them; a new one is a function
 `tables/formats`, and a line here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 import pyarrow as pa
 
@@ -30,7 +30,7 @@ from .formats import (
     raven,
     xeno_canto,
 )
-from .formats.arrow import TypedTable
+from .frame import PyarrowTable
 from .roles import Roles
 from .tags import label_rows
 from .writing import WRITTEN, write_bags, write_tables
@@ -99,33 +99,28 @@ def recognised(head: Head) -> str | None:
     return next((name for name, adapter in ADAPTERS.items() if adapter.is_format(head)), None)
 
 
-class AdaptedTable(TypedTable):
-    """A table in memory, made of another tool's file; `origin` knows where its rows come from."""
+class AdaptedTable(PyarrowTable):
+    """A table in memory, made of another tool's file, with notes about what was left out."""
 
     made_features: bool = True
 
-    def __init__(self, path: PathLike, format: str, table: pa.Table, origin: Adapted):
+    def __init__(self, path: PathLike, format: str, table: pa.Table, notes: Sequence[str] = ()):
         check_rows(path, table.num_rows)
+        super().__init__(table)
         self.path: Path = Path(path)
         self.format: str = format
-        self.table: pa.Table = table
-        self.notes: tuple[str, ...] = origin.notes
+        self.notes: tuple[str, ...] = tuple(notes)
         # The file that the labels come from, for messages.
         self.tagged_by: PathLike = path
-        self._origin = origin
-        self.schema: Any = table.schema
-        self.columns: list[str] = table.column_names
-        self.n_rows: int | None = table.num_rows
 
-    def _chunks(self, texts, numbers, chunk_bytes, with_gaps):
-        columns = self.table.select(list(dict.fromkeys([*texts, *numbers])))
-        n_rows = max(1, chunk_bytes * columns.num_rows // max(1, columns.nbytes))
-        for first in range(0, columns.num_rows, n_rows):
-            yield first, columns.slice(first, n_rows)
+    @property
+    def table(self) -> pa.Table:
+        """The rows."""
+        return self.frame
 
     def place(self, row: int) -> str:
-        """Name a row, as the file has it."""
-        return self._origin.place(row)
+        """Name a row, which is an instance or a label."""
+        return f"instance {row + 1}"
 
 
 def read_from(
@@ -168,7 +163,7 @@ def read_from(
             f"as well as a table of instances, or convert it for {argument('label_table')}."
         )
     separator = (roles and roles.label_separator) or DELIMITER
-    source = AdaptedTable(path, format, found.labelled(absent, separator, path), found)
+    source = AdaptedTable(path, format, found.labelled(absent, separator, path), found.notes)
     source.tagged_by = choices.get("tags") or path
     source.has_union = choices.get("tags") is None
     return source.read(roles, need_labels=need_labels)
@@ -215,7 +210,7 @@ def convert_from(
     else:
         tagging = Tagging.of(roles and roles.untagged)
         table = found.labelled(absent, delimiter, path, tagging)
-    source = AdaptedTable(path, format, table, found)
+    source = AdaptedTable(path, format, table, found.notes)
     if suffix_of(target) in TABLES:
         write_tables(target, [source.table])
     else:

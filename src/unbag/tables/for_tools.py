@@ -10,7 +10,7 @@ from unbag._messages import argument
 
 from .bag_table import BagTable
 from .formats import audacity, coco, label_studio, raven
-from .spans import recording_files, recordings_of
+from .spans import Spans, recording_files, recordings_of
 
 #: Suffixes of the files of programs that may have one for each recording.
 SUFFIXES: dict[str, str] = {
@@ -20,17 +20,19 @@ SUFFIXES: dict[str, str] = {
 TOOLS: tuple[str, ...] = (*SUFFIXES, "label-studio", "coco")
 
 
+def needs_times(tool: str, table: BagTable) -> bool:
+    """Return whether a program needs the times of the instances of a table."""
+    return tool in SUFFIXES or (tool == "label-studio" and not label_studio.has_boxes(table))
+
+
 def selection_files(outputs: Sequence[tuple[str, Path]], table: BagTable) -> list[Path]:
     """Return the files of Raven and Audacity that will be written for pairs of program and path.
 
     It is an error if the table lacks what they need.
     """
-    needs_times = any(
-        tool in SUFFIXES or (tool == "label-studio" and not label_studio.has_boxes(table))
-        for tool, _ in outputs
-    )
     check(
-        not needs_times or bool(table.roles.start and table.roles.end),
+        bool(table.roles.start and table.roles.end)
+        or not any(needs_times(tool, table) for tool, _ in outputs),
         f"{table.path} has no start and end columns, which Raven, Audacity and Label Studio files "
         f"need: name them with {argument('start')} and {argument('end')}.",
     )
@@ -76,11 +78,19 @@ def write_for_tool(
         if the table knows it.
     """
     check(tool in TOOLS, f"Unknown tool {tool!r}: choose one of {', '.join(TOOLS)}.")
+    spans = Spans(
+        table, labels, score, need_times=needs_times(tool, table),
+        find_band=tool in ("raven", "audacity-frequencies"),
+    )  # fmt: skip
     if tool == "raven":
-        raven.write_raven(path, table, labels, score=score, media_root=media_root)
+        raven.write_raven(path, spans, media_root)
     elif tool in SUFFIXES:
-        audacity.write_audacity(path, table, labels, frequencies=tool != "audacity")
+        check(
+            spans.band or tool == "audacity",
+            f"{table.path} has no columns of frequencies, low and high, to write to {path}.",
+        )
+        audacity.write_audacity(path, spans)
     elif tool == "coco":
-        coco.write_coco(path, table, labels, score=score)
+        coco.write_coco(path, spans)
     else:
-        label_studio.write_label_studio(path, table, labels, score=score)
+        label_studio.write_label_studio(path, spans)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from unbag._files import DELIMITED, DataError, PathLike, check, refuse, suffix_of
+from unbag._files import DELIMITED, DataError, PathLike, check, suffix_of
 from unbag._messages import argument, listed, shortened, warn_caller, words
 from unbag.tagging import DELIMITER, normal_spelling
 
@@ -30,6 +30,7 @@ from .roles import (
     USUAL,
     Roles,
     check_column,
+    expanded,
     is_pattern,
     matching,
     possible_features,
@@ -171,7 +172,8 @@ def filled_in(
     used = set(numbers) - taken - {NUMBER, KNOWN_LABEL}
     found = [name for name in columns if name in used and name.strip()]
     if given.features is not None:
-        given = replace(given, features=_named_features(given.features, path, columns, found))
+        named = expanded(path, given.features, columns, found, "features")
+        given = replace(given, features=named)
     if given.embedding is not None:
         return replace(given, features=given.features or ())
     if given.features is None:
@@ -182,23 +184,6 @@ def filled_in(
             f"{argument('features')}. Its columns are {listed(columns)}."
         )
     return given
-
-
-def _named_features(names, path, columns, numbers):
-    """Return features as they were named, and in place of a pattern the numbers that it matches."""
-    refuse(
-        (name for name in names if is_pattern(name, columns) and not matching([name], numbers)),
-        lambda name: (
-            f"{path} has no column of numbers that matches {shortened(name)} for features; it has "
-            f"{listed(numbers or columns)}."
-        ),
-    )
-    found = [
-        each
-        for name in names
-        for each in (matching([name], numbers) if is_pattern(name, columns) else [name])
-    ]
-    return tuple(dict.fromkeys(found))
 
 
 def _with_usual_columns(given, columns):

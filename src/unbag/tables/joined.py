@@ -135,11 +135,6 @@ class JoinedTables(Table):
         part, row = self._part_of(row)
         return part.file_and_place(row)
 
-    def bad_number(self, row: int, column: str, value: object = None) -> DataError:
-        """Make the error for a cell that should be a finite number."""
-        part, row = self._part_of(row)
-        return part.bad_number(row, column, value)
-
 
 class JoinedTyped(JoinedTables, TypedTable):
     """Several tables whose columns have types of Arrow, which agree or can be made to."""

@@ -57,7 +57,7 @@ def read_label_table(second: Any, scan: Scan) -> list[frozenset[Any] | None] | L
                 )
             number = STATES_OF_ROWS[word]
             try:
-                found = parse_cell([label], "", number == -1, scan.tagging, scan.spellings)
+                found = parse_cell([label], "", number == -1, scan.tagging)
             except ValueError as error:
                 raise DataError(f"{at(row)}: {error}.") from error
             if found is None:

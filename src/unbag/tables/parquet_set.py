@@ -142,28 +142,15 @@ def files_of_set(path: Path) -> list[Path]:
         entries = sorted(path.iterdir())
     except OSError as error:
         raise unreadable(path, error) from error
+    files = [each for each in entries if not each.name.startswith((".", "_"))]
     refuse(
-        (each for each in entries if each.name == "_temporary"),
+        (each for each in entries
+         if each.name == "_temporary"
+         or (each in files and (each.is_dir() or suffix_of(each) not in PARQUET))),
         lambda each: (
-            f"{path} has a folder {each.name}: the set looks incomplete. Write it again, or remove "
-            "that folder if all files are complete."
+            f"{path} has {each.name}, and a set is the Parquet files ({PARQUET[0]}) of one folder: "
+            "complete the set, remove this, or let its name begin with an underscore."
         ),
-    )
-    visible = [each for each in entries if not each.name.startswith((".", "_"))]
-    refuse(
-        (each for each in visible if each.is_dir()),
-        lambda each: (
-            f"{path} has a folder {each.name}: a set is the files of one folder, in the order of "
-            "their names. Move them together, or name one of the folders."
-        ),
-    )
-    files = [each for each in visible if suffix_of(each) in PARQUET]
-    refuse(
-        (each for each in visible if each not in set(files)),
-        lambda each: (
-            f"{path} has a file {each.name} that is not named like a Parquet file ({PARQUET[0]}): "
-            "rename or remove it, or let its name begin with an underscore."
-        ),
-    )
+    )  # fmt: skip
     check(files, f"{path} has no Parquet file ({', '.join(PARQUET)}): choose another folder.")
     return [existing_file(file) for file in files]

@@ -40,6 +40,7 @@ USUAL = {
 LABEL_SOURCES = {
     "labels": (), "label_table": ("label_columns",), "label_columns": ("label_table",),
 }  # fmt: skip
+NOT_BOTH = (("labels", "label_columns"), ("unknown", "label_columns"), ("labels", "label_table"))
 # The number of an instance within its bag, as written for formats that have no rows.
 NUMBER = "instance"
 #: The column that people fill in: whoever learns from a table learns from its labels as well.
@@ -193,7 +194,14 @@ class Roles:
             self.missing_values in (None, *MISSING_VALUES),
             f"missing_values must be mean or drop, not {self.missing_values!r}.",
         )
-        self._check_sources()
+        if self.label_table is not None:
+            object.__setattr__(self, "label_table", Path(self.label_table))
+        for one, other in NOT_BOTH:
+            check(
+                getattr(self, one) is None or getattr(self, other) is None,
+                f"Labels come from {argument(one)} or from {argument(other)}, not from both: leave "
+                "out one.",
+            )
         role_of = {}
         for role, column in self.columns():
             other = role_of.get(column)
@@ -202,22 +210,6 @@ class Roles:
             is_free = other is None or (other, role) == ("bag", "media")
             check(is_free, f"Column {column!r} cannot be both {other} and {role}: choose one.")
             role_of[column] = role
-
-    def _check_sources(self):
-        if self.label_columns is not None:
-            other = self.labels or self.unknown
-            check(
-                other is None,
-                f"Labels come from the column {other!r} or from label_columns, not from both: "
-                "leave out one.",
-            )
-        if self.label_table is not None:
-            object.__setattr__(self, "label_table", Path(self.label_table))
-            check(
-                self.labels is None,
-                f"Labels come from the column {self.labels!r} or from {self.label_table}, not from "
-                "both: leave out one.",
-            )
 
     def _check_tagging(self):
         words = (self.none,) if isinstance(self.none, str) else tuple(self.none or ())
@@ -486,29 +478,32 @@ def with_label_columns(
 
     Without `need_labels`, a table may lack these columns.
     """
-    found = expanded(path, roles.label_columns or (), columns, roles.carry)
+    carried = set(roles.carry)
+    others = [name for name in columns if name not in carried]
+    found = expanded(path, roles.label_columns or (), columns, others)
     if not need_labels and not set(found) & set(columns):
         return replace(roles, label_columns=None)
     return replace(roles, label_columns=found)
 
 
 def expanded(
-    path: PathLike, patterns: Sequence[str], columns: Collection[str], carried: Collection[str] = ()
+    path: PathLike,
+    names: Sequence[str],
+    columns: Collection[str],
+    among: Sequence[str],
+    role: str = "label_columns",
 ) -> tuple[str, ...]:
-    """Return the columns that names and patterns stand for."""
-    columns, carried = dict.fromkeys(columns), frozenset(carried)
+    """Return the columns that names and patterns stand for; patterns only for some of them."""
     found: dict[str, None] = {}
-    for pattern in patterns:
-        if not is_pattern(pattern, columns):
-            found[pattern] = None
-            continue
-        matching = [name for name in columns if fnmatchcase(name, pattern) and name not in carried]
-        check(
-            matching,
-            f"{path} has no column that matches {pattern!r} for label_columns; it has "
-            f"{listed(columns)}.",
-        )
-        found |= dict.fromkeys(matching)
+    for name in names:
+        stands_for = matching([name], among) if is_pattern(name, columns) else [name]
+        # The message takes long where there are many columns.
+        if not stands_for:
+            raise DataError(
+                f"{path} has no column that matches {shortened(name)} for {role}; it has "
+                f"{listed(among or columns)}."
+            )
+        found |= dict.fromkeys(stands_for)
     return tuple(found)
 
 

@@ -23,7 +23,6 @@ from unbag.bags import bag_of, first_nonfinite, offsets_of
 from unbag.labels import LabelSets, doubtful_names
 from unbag.tagging import (
     LONGEST_NAME,
-    Spellings,
     Tagging,
     Unknown,
     label_text,
@@ -93,7 +92,6 @@ class Scan:
         # Those that are resolved have a bag, features and a separator.
         self.roles: Any = roles
         self.tagging: Tagging = replace(roles.tagging, of_instances=source.has_union)
-        self.spellings: Spellings = Spellings()
         #: A list whose length is that of the bag, where a row is one.
         self.sized_by: Any = (roles.embedding or self.roles.features[0]) if self.is_wide else None
         # Labels of a second table are not here.
@@ -296,11 +294,11 @@ class Scan:
 
         They do not hold the scan, and with it the table, which would be kept in memory by a cycle.
         """
-        delimiter, tagging, spellings = self.roles.label_separator, self.tagging, self.spellings
+        delimiter, tagging = self.roles.label_separator, self.tagging
 
         def read(value):
             try:
-                return parse_cell(value, delimiter, all_unknown, tagging, spellings)
+                return parse_cell(value, delimiter, all_unknown, tagging)
             except ValueError as error:
                 raise ValueError(f"has {error}") from error
 
@@ -329,7 +327,6 @@ class Scan:
             for bag in firsts
         ]
         meant = self._meaning_of_blanks(sets, which.ravel())
-        self.spellings.warn(self.source.path)
         return LabelSets.from_sets([meant if each is None else each for each in sets])[
             which.ravel()
         ]

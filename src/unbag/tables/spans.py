@@ -48,6 +48,7 @@ class Spans:
         need_times: bool = True,
         find_band: bool = False,
     ):
+        self.table: BagTable = table
         labels = np.asarray(labels, dtype=object)
         self.shape: tuple[int] = (table.bags.n_instances,)
         check(labels.shape == self.shape, f"labels have shape {labels.shape}, not {self.shape}.")

@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -60,7 +61,6 @@ class StoredBags:
         self.offsets: NDArray[np.intp] = scan.offsets
         self.labels: LabelSets | None = scan.label_sets()
         self._ids: pa.Array = scan.ids
-        self._id_values: NDArray[Any] | None = None
         self._known: tuple[list[str], NDArray[np.int32]] | None = scan.known_codes()
         #: Labels that the roles rename, and that the set does not have.
         self.unused_names: tuple[str, ...] = scan.tagging.unused_names()
@@ -90,17 +90,12 @@ class StoredBags:
         """Number of features of an instance."""
         return self.feature_names.size
 
-    @property
+    @cached_property
     def ids(self) -> NDArray[Any]:
         """Names of the bags, of shape (n_bags,); made when first asked for."""
-        if self._id_values is None:
-            whole = types.is_integer(self._ids.type)
-            self._id_values = (
-                self._ids.to_numpy(zero_copy_only=False)
-                if whole
-                else value_array(self._ids.to_pylist())
-            )
-        return self._id_values
+        if types.is_integer(self._ids.type):
+            return self._ids.to_numpy(zero_copy_only=False)
+        return value_array(self._ids.to_pylist())
 
     @property
     def known(self) -> NDArray[np.object_] | None:

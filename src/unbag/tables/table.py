@@ -236,7 +236,7 @@ class Table(Source):
 
     def bad_number(self, row: int, column: str, value: object = None) -> DataError:
         """Make the error for a cell that should be a finite number; None is a missing one."""
-        where = f"{self.path}, {self.place(row)}, column {column!r}"
+        where = f"{self.file_and_place(row)}, column {column!r}"
         if value is None:
             return DataError(
                 f"{where}: the value is missing; a feature needs one in every row, unless missing "

@@ -149,8 +149,8 @@ def catalogue_number(name: str) -> str | None:
     return found[0].upper() if found else None
 
 
-def ending(name: str, folders: int) -> str | None:
-    r"""Return the end of a name, with so many folders; None if it has fewer.
+def ending(name: str, folders: int, form: Callable[[str], str] = str) -> str | None:
+    r"""Return the end of a name, with so many folders, in some form; None if it has fewer.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def ending(name: str, folders: int) -> str | None:
     ('site/dawn.wav', None)
     """
     parts = comparable(name).split("/")
-    return "/".join(parts[-folders - 1 :]) if folders < len(parts) else None
+    return form("/".join(parts[-folders - 1 :])) if folders < len(parts) else None
 
 
 def without_suffix(name: str) -> str:
@@ -185,7 +185,7 @@ def names_of_tags(bags: Sequence[str], tagged: Iterable[str]) -> dict[str, str]:
     keys: list[Callable[[str], str | None]] = [str, comparable]
     for folders in range(deepest, -1, -1):
         for form in (str, without_suffix, lambda end: without_suffix(end).casefold()):
-            keys.append(partial(_formed, folders=folders, form=form))
+            keys.append(partial(ending, folders=folders, form=form))
     for key in (*keys, catalogue_number):
         # Counted over all bags, so that none takes the tags of another that matches better.
         of_tags, of_bags = (Counter(map(key, names)) for names in (tagged, bags))
@@ -196,11 +196,6 @@ def names_of_tags(bags: Sequence[str], tagged: Iterable[str]) -> dict[str, str]:
             if bag not in name_of and found is not None and is_unique:
                 name_of[bag] = by_key[found]
     return name_of
-
-
-def _formed(name: str, folders: int, form: Callable[[str], str]) -> str | None:
-    end = ending(name, folders)
-    return None if end is None else form(end)
 
 
 def matched(

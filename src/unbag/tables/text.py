@@ -54,8 +54,10 @@ SAMPLE_BYTES = 4 << 20
 MOST_COLUMNS = 1_000_000
 
 BOM = b"\xef\xbb\xbf"
-UTF16 = (b"\xff\xfe", b"\xfe\xff")
-FOREIGN = {b"PK\x03\x04": "a ZIP or Excel file", b"PAR1": "a Parquet file", b"ARROW1": "Feather"}
+FOREIGN = {
+    b"PK\x03\x04": "a ZIP or Excel file", b"PAR1": "a Parquet file", b"ARROW1": "Feather",
+    b"\xff\xfe": "encoded in UTF-16", b"\xfe\xff": "encoded in UTF-16",
+}  # fmt: skip
 DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab"}
 # No two repetitions in it can share out the same digits, which would take time squared in them.
 NUMBER = r"[ \t]*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*"
@@ -118,6 +120,11 @@ class TextTable(Table):
         """Return double precision: text has none of its own."""
         return np.float64
 
+    def bad_number(self, row: int, column: str, value: object = None) -> DataError:
+        """Make the error for a cell that should be a finite number."""
+        text = self.rows.column(column)[row].as_py()
+        return super().bad_number(row, column, None if is_gap(text) else text)
+
 
 class TextFile(TextTable):
     """A file of delimited text whose first record names the columns.
@@ -163,10 +170,10 @@ class TextFile(TextTable):
         refuse(
             (what for mark, what in FOREIGN.items() if head.startswith(mark)),
             lambda what: (
-                f"{self.path} is {what}, not text: give it the right suffix, or save it as CSV."
+                f"{self.path} is {what}, not text in UTF-8: give it the right suffix, or save it "
+                "as 'CSV UTF-8'."
             ),
         )
-        check(not head.startswith(UTF16), f"{self.path} is encoded in UTF-16: save it as UTF-8.")
         check(
             b"\0" not in head,
             f"{self.path} holds binary data, not text: is it the right file?",
@@ -194,8 +201,6 @@ class TextFile(TextTable):
             max(map(len, names.values())) <= MOST_COLUMNS,
             f"{self.path}: the header names more than {MOST_COLUMNS:,} columns: is it one?",
         )
-        if len(self.columns) == 1:
-            self._check_single_column(header.decode(), names)
         self.format: str = f"text separated by {DELIMITER_NAMES[self.delimiter]}s"
         check_distinct(self.path, self.columns)
 
@@ -205,23 +210,6 @@ class TextFile(TextTable):
             return next(records_of(self.path, header, delimiter))[0]
         except DataError:
             return []
-
-    def _check_single_column(self, header, names):
-        """Raise an error if a header of one column seems to be separated by something else."""
-        refuse(
-            (name for each, name in DELIMITER_NAMES.items() if len(names[each]) > 1),
-            lambda name: (
-                f"{self.path} should be separated by tabs, but its header has a {name}: name the "
-                "file .csv."
-            ),
-        )
-        refuse(
-            (sign for sign in "|:^~ " if sign in header),
-            lambda sign: (
-                f"{self.path} has one column only, {shortened(header)}: is it separated by "
-                f"{sign!r}? Use comma, semicolon or tab."
-            ),
-        )
 
     @cached_property
     def rows(self) -> pa.Table:
@@ -350,18 +338,6 @@ class TextFile(TextTable):
         )
         return self.bad_number(first + row, name)
 
-    def bad_number(self, row: int, column: str, value: object = None) -> DataError:
-        """Make the error for a cell that should be a finite number."""
-        text = self.rows.column(column)[row].as_py()
-        other = "," if self.decimal == "." else "."
-        if is_number(text, other) and not is_number(text, self.decimal):
-            names = {",": "comma", ".": "point"}
-            return DataError(
-                f"{self.path}, {self.place(row)}, column {column!r}: {shortened(text)} has a "
-                f"decimal {names[other]}: write a {names[self.decimal]} instead, as in the others."
-            )
-        return super().bad_number(row, column, None if is_gap(text) else text)
-
 
 def as_numbers(column: pa.ChunkedArray, decimal: str, with_gaps: bool) -> pa.ChunkedArray | None:
     """Return cells as numbers, and empty ones as null; None if one of them is not a number.
@@ -452,16 +428,11 @@ def bad_record(path: PathLike, row: int, record: bytes, error: Exception) -> Dat
             f"{path}, row {row} has a carriage return outside quotes: remove it, or save the file "
             "with the usual line ends."
         )
-    lines = record.split(b"\n", 1)
-    begins = f"begins with {shortened(lines[0][:40].decode('utf-8', 'replace'))}"
-    if lines[1:] in ([], [b""]) and len(record) > LONGEST_RECORD:
-        return DataError(
-            f"{path}, row {row}, which {begins}, does not end for more than {LONGEST_RECORD:,} "
-            "bytes: is it the right file?"
-        )
+    first = record[:40].split(b"\n")[0]
+    begins = f"begins with {shortened(first.decode('utf-8', 'replace'))}"
     return DataError(
-        f"{path}: a quote is opened but never closed in the row that {begins}: close it, or double "
-        "it if it belongs to the text."
+        f"{path}: a quote is opened but never closed in the row that {begins}, or the row is too "
+        "long: close the quote, or double it if it belongs to the text."
     )
 
 

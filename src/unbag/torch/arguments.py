@@ -1,7 +1,7 @@
 """Arguments of the losses, checked and brought into one form: a `BagBatch`."""
 
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypedDict
 
 import numpy as np
 import torch
@@ -19,6 +19,18 @@ Targets: TypeAlias = (
 )
 #: A probability, or one for each class.
 Rates: TypeAlias = float | Sequence[float] | Tensor | None
+
+
+class BatchOptions(TypedDict, total=False):
+    """The options of losses and posteriors by name; see `unbag.torch.union_loss`."""
+
+    background: bool
+    instance_labels: Tensor | None
+    missed_rate: Rates
+    false_rate: Rates
+    groups: GroupsLike | None
+    on_impossible: OnImpossible
+    on_intractable: OnIntractable
 
 
 class BagBatch(NamedTuple):

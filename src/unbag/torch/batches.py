@@ -11,9 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unbag.bags import offsets_of
 from unbag.fitting.noise import NoiseCounts, expected_counts
-from unbag.groups import Groups, runs
+from unbag.groups import runs
 from unbag.union import IntractableBagError, UnionProblem
 from unbag.union.conditioner import background_costs
 from unbag.union.noise import groups_at_any_rate, infer_noisily, shown_states
@@ -106,14 +105,7 @@ class LearningBags:
 
     def repeated_problem(self, n_members: int) -> UnionProblem:
         """Return the problem of all members, each with these bags."""
-        one = self.problem
-        pins = one.instance_labels
-        pins = None if pins is None else np.tile(pins, n_members)
-        groups = one.groups
-        if groups is not None:
-            groups = Groups.stacked([groups] * n_members, groups.n_classes)
-        offsets = offsets_of(np.tile(np.diff(one.offsets), n_members))
-        return UnionProblem(offsets, np.tile(one.y, (n_members, 1)), pins, groups)
+        return self.problem.take(np.tile(np.arange(self.n_bags), n_members))
 
     def chosen(self, bags: np.ndarray) -> "LearningBags":
         """Return some of the bags."""
@@ -267,26 +259,18 @@ class StepBags:
             "groups": None if groups is None else groups.widened(bags.n_classes),
         }
 
-    def _inferred(self, logits, rates) -> tuple[UnionProblem, Any, np.ndarray]:
-        """Infer the labels of instances for all members; also return the relaxed labels."""
+    def noise_counts(self, logits: Tensor, rates: Rates) -> NoiseCounts:
+        """Return the expected counts of wrong labels at the given rates, over all members."""
         n_members, problem = len(logits), self._problem(len(logits))
         log_prior = torch.log_softmax(logits.detach().double(), 2).flatten(0, 1).cpu().numpy()
         if (own := self._penalties(n_members)) is not None:
             log_prior[:, -1] -= own
-        if rates is None:
-            answer = problem.infer(log_prior, on_intractable=self.settings.on_intractable)
-            return problem, answer, answer.relaxed
         answer, relaxed = infer_noisily(
             problem, log_prior, rates, method="auto", tolerance=1e-9, n_jobs=None,
             on_impossible="keep", on_intractable=self.settings.on_intractable,
         )  # fmt: skip
-        return problem, answer, relaxed
-
-    def noise_counts(self, logits: Tensor, rates: Rates) -> NoiseCounts:
-        """Return the expected counts of wrong labels at the given rates, over all members."""
-        problem, answer, relaxed = self._inferred(logits, rates)
-        weight = self.bags.weights(len(logits))[:, None]
-        known = np.where((self._shown(len(logits)) != -1) & ~relaxed, weight, 0.0)
+        weight = self.bags.weights(n_members)[:, None]
+        known = np.where((self._shown(n_members) != -1) & ~relaxed, weight, 0.0)
         return expected_counts(answer, problem.offsets, known)
 
 

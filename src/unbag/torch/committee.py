@@ -42,9 +42,9 @@ from unbag.tagging import BACKGROUND_NAME
 from unbag.union import UnionProblem
 from unbag.union.conditioner import Conditioner
 
-from .batches import LearningBags, TrainingSettings, checked_scores
-from .network import MemberNetworks, network_inputs, quantile_edges, scaled
-from .training import History, Trainer, device_of
+from .batches import LearningBags, checked_scores
+from .network import network_inputs, quantile_edges, scaled
+from .training import History, device_of, train_networks
 
 if TYPE_CHECKING:
     from .estimator import ORNetwork
@@ -193,7 +193,9 @@ class CommitteeFit:
         part.n_members = len(weight)
         is_stopped = True
         try:
-            is_stopped = self._train(part, learning, seed)
+            is_stopped = train_networks(
+                part, learning, copy.deepcopy(self.noise), seed, self.history
+            )
         finally:
             # If it was interrupted before the first step, there are none.
             if hasattr(part, "weights_"):
@@ -240,20 +242,6 @@ class CommitteeFit:
         enough = BATCH_INSTANCES * n_bags / max(self.bags.n_instances, 1)
         return min(n_bags, max(BATCH_BAGS, round(enough), ceil(EPOCHS * n_bags / n_steps)))
 
-    def _train(self, part, learning, seed):
-        """Train the networks of a part; return whether that was stopped."""
-        generator = torch.Generator(learning.device).manual_seed(seed)
-        noise = copy.deepcopy(self.noise)
-        network = MemberNetworks.drawn(part, learning.X.shape[1], self.problem.y.shape[1], seed)
-        settings = TrainingSettings.of(part)
-        trainer = Trainer(network, None, learning, settings, generator, noise)
-        try:
-            return trainer.run(self.history)
-        finally:
-            trainer.networks().keep_in(part)
-            rates = None if noise is None else noise.rates
-            part.conditioner_ = part.decision_.conditioner(rates, part.on_intractable)
-
     # All parts together.
 
     def weights(self) -> np.ndarray:
@@ -283,14 +271,7 @@ class CommitteeFit:
 
     def _best_weights(self, log_proba):
         """Return the weights of some parts with which held-out label sets are most likely."""
-        weight = np.ones(len(self.bags)) if self.weight is None else self.weight
-        given = self.conditioner()
-
-        def infer(log_proba):
-            answer = given.infer(log_proba, self.problem)
-            return answer.log_likelihood, answer.posterior
-
-        return best_weights(log_proba, infer, self.bag_of_row, weight, UNLIKELY)
+        return best_weights(log_proba, self.conditioner(), self.problem, self.weight)
 
     def conditioner(self, *more: Any) -> Conditioner:
         """Return what is known of label sets: rates of wrong labels are means over all parts."""

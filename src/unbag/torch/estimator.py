@@ -32,6 +32,7 @@ from unbag.fitting.linear import InterruptedFitWarning, LinearSettings, scale_of
 from unbag.fitting.pooling import pooled
 from unbag.fitting.scaling import SCALINGS, Scale, Scaling
 from unbag.union import Conditioner
+from unbag.union.noise import impossible_bags
 from unbag.union.policy import OnIntractable
 from unbag.union.rates import Rate
 from unbag.validation import (
@@ -42,11 +43,11 @@ from unbag.validation import (
     check_positive_integers,
 )
 
-from .batches import LearningBags, TrainingSettings, checked_scores
+from .batches import LearningBags, checked_scores
 from .committee import FEWEST_MEMBERS, fit_committee, kinds_of, log_proba_of
 from .network import BagRows, MemberNetworks, network_inputs, quantile_edges, scaled
 from .operators import chunks
-from .training import History, Trainer, device_of, limited_threads
+from .training import History, device_of, limited_threads, train_networks
 
 # Hidden units, over all members, that are computed at once.
 SCORED_AT_ONCE = 2**24
@@ -290,7 +291,7 @@ class ORNetwork(UnionClassifier):
         check_parameters(self)
         check_threshold(self.threshold)
         bags, labels, pinned, weight = self._read_fit(X, y, instance_labels, sample_weight)
-        self._check_inputs(labels)
+        self._check_inputs()
         settings = LinearSettings(
             scaling=self.scaling, missed_rate=self.missed_rate, false_rate=self.false_rate
         )
@@ -304,16 +305,11 @@ class ORNetwork(UnionClassifier):
             decision = replace(decision, background_cost=cost)
         n_classes, cost = len(self.classes_), decision.background_cost
         check_known_background(pinned, bags, n_classes, self, decision.background)
-        if cost and self.approximation is not None:
-            raise ValueError(
-                "A loss that approximates the exact one does not support a background with a "
-                "cost: set background_cost=0."
-            )
         self.decision_ = decision
         self.conditioner_: Conditioner = decision.conditioner(on_intractable=self.on_intractable)
         problem = self.conditioner_.problem(bags.offsets, labels, pinned, relax=False)
         noise = settings.noise(n_classes, problem.y.shape[1], decision.rates, cost)
-        impossible = problem.impossible if noise is None else noise.noisy(problem).impossible
+        impossible = impossible_bags(problem, None if noise is None else noise.rates)
         given = bags, labels, problem, self.on_impossible, impossible
         problem, used, relaxed = possible_label_sets(*given)
         names = bags.ids[list(relaxed)].tolist()
@@ -332,18 +328,13 @@ class ORNetwork(UnionClassifier):
         """Read bags; their instances may have the shape `instance_shape`."""
         return super()._read_bags(flattened(X, self.instance_shape), reset)
 
-    def _check_inputs(self, labels):
-        """Raise an error for features or labels that the networks cannot take."""
+    def _check_inputs(self):
+        """Raise an error unless instances have as many numbers as `instance_shape` says."""
         shape = self.instance_shape
         if shape is not None and math.prod(shape) != self.n_features_in_:
             raise ValueError(
                 f"instance_shape={tuple(shape)} has {math.prod(shape)} numbers, but each instance "
                 f"has {self.n_features_in_} features."
-            )
-        if self.approximation is not None and labels.groups is not None:
-            raise ValueError(
-                "A loss that approximates the exact one does not support labels that name groups "
-                "of classes: leave them out."
             )
 
     def _learn_inputs(self, scale, X):
@@ -361,7 +352,7 @@ class ORNetwork(UnionClassifier):
             for round_, seed in enumerate(seeds.tolist()):
                 if round_:
                     bags = self._with_teacher(bags)
-                if self._learn_round(bags, noise, seed, history):
+                if train_networks(self, bags, noise, seed, history):
                     break
 
     @property
@@ -400,48 +391,6 @@ class ORNetwork(UnionClassifier):
                 print(file=sys.stderr)
         self.history_: np.ndarray = history.to_array()
         self.n_iter_: int = max(len(self.history_), 1)
-
-    def _learn_round(self, bags, noise, seed, history):
-        """Train new networks; return whether they were stopped."""
-        device = bags.device
-        generator = torch.Generator(device).manual_seed(seed)
-        # Encoders use torch's global generators.
-        with torch.random.fork_rng([device] if device.type == "cuda" else []):
-            torch.manual_seed(seed)
-            network = self._drawn_networks(bags, seed)
-            trainer = Trainer(
-                network, self.encoder, bags, TrainingSettings.of(self), generator, noise
-            )
-            try:
-                return trainer.run(history)
-            finally:
-                self._keep(trainer.networks(), trainer.encoder)
-                rates = None if noise is None else noise.rates
-                self.conditioner_ = self.decision_.conditioner(rates, self.on_intractable)
-
-    def _drawn_networks(self, bags, seed):
-        """Draw networks, with as many inputs as the encoder has outputs, if there is one."""
-        inputs = bags.X[:2]
-        n_inputs = inputs.shape[1]
-        if self.encoder is not None:
-            with torch.no_grad():
-                encoder = copy.deepcopy(self.encoder).to(bags.device).eval()
-                features = encoder(inputs)
-            if features.ndim != 2 or len(features) != len(inputs):
-                raise ValueError(
-                    "encoder must return features of shape (n_instances, n_outputs); given "
-                    f"{tuple(inputs.shape)}, it returned {tuple(features.shape)}."
-                )
-            n_inputs = features.shape[1]
-        n_columns = len(self.classes_) + self.has_background_
-        return MemberNetworks.drawn(self, n_inputs, n_columns, seed)
-
-    def _keep(self, networks, encoder):
-        """Keep networks and an encoder as learnt attributes."""
-        networks.keep_in(self)
-        self.__dict__.pop("encoder_", None)
-        if encoder is not None:
-            self.encoder_ = encoder.cpu().eval()
 
     def _with_teacher(self, bags):
         """Return the bags with a teacher: the posteriors of instances, given the label sets."""

@@ -23,9 +23,6 @@ from unbag.union.groups import needed_groups, overlapping_bags
 
 from .arguments import BagBatch, on_device
 
-# Share of bags with groups above which groups are gathered for all rows, not only for theirs.
-GATHER_FOR_ALL = 0.3
-
 
 class GroupLabels(NamedTuple):
     """A batch for the operators, in which each group is one label, and what it leaves out."""
@@ -199,8 +196,8 @@ def shown_classes(batch: BagBatch) -> Tensor:
 class RowGroups(NamedTuple):
     """Groups of rows of logits on the CPU; for CUDA, see `unbag.torch.triton_groups`."""
 
-    #: The rows that have groups, or all.
-    rows: Tensor | slice
+    #: Shape (n_chosen,), int64: the rows that have groups.
+    rows: Tensor
     #: Shape (n_chosen, n_groups, n_members), int64.
     classes: Tensor
     #: Shape (n_chosen, n_groups), int64: places of the first classes among the bag's labels.
@@ -210,7 +207,7 @@ class RowGroups(NamedTuple):
 
     @classmethod
     def of(cls, groups: Tensor, labels: Tensor, row_bag: Tensor) -> "RowGroups":
-        """Find the groups of all rows, or only of rows that have some, if these are few.
+        """Find the rows that have groups, and their groups.
 
         Groups are those of `BagBatch`, labels and row_bag those of `unbag.torch.operators`.
         """
@@ -218,21 +215,14 @@ class RowGroups(NamedTuple):
         is_required = (groups[:, :, 0] >= 0) & is_first.any(2)
         # torch has no `argmax` of booleans on the CPU.
         places = is_first.to(torch.uint8).argmax(2)
-        rows: Tensor | slice = slice(None)
-        has_groups = is_required.any(1)
-        if int(has_groups.sum()) < GATHER_FOR_ALL * len(groups):
-            rows = has_groups[row_bag].nonzero()[:, 0]
-            row_bag = row_bag[rows]
+        rows = is_required.any(1)[row_bag].nonzero()[:, 0]
+        row_bag = row_bag[rows]
         classes = torch.where(groups < 0, -1 - groups, groups)
         return cls(rows, classes[row_bag], places[row_bag], is_required[row_bag])
 
     def scores(self, values: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """Return logits or log-priors of the classes of groups, and their log-sum-exp per group."""
-        flat = self.classes.flatten(1)
-        if isinstance(self.rows, slice):
-            own = values.gather(1, flat)
-        else:
-            own = values[self.rows[:, None], flat]
+        own = values[self.rows[:, None], self.classes.flatten(1)]
         own = own.to(dtype).reshape(self.classes.shape)
         # Repeated first classes count once.
         repeats = self.classes[:, :, 1:] == self.classes[:, :, :1]
@@ -246,8 +236,7 @@ class RowGroups(NamedTuple):
         for g in range(total.shape[1]):
             place, here = self.labels[:, g : g + 1], self.is_required[:, g : g + 1]
             own.scatter_(1, place, torch.where(here, total[:, g : g + 1], own.gather(1, place)))
-        if not isinstance(self.rows, slice):
-            scores[self.rows] = own
+        scores[self.rows] = own
 
     def share_out(self, logits: Tensor, residual: Tensor, gradient: Tensor) -> None:
         """Move the residuals of labels that stand for groups to the gradients of all classes."""
@@ -260,9 +249,8 @@ class RowGroups(NamedTuple):
             taken = torch.where(here, of_rows.gather(1, place), 0.0)
             of_groups[:, g : g + 1] = taken
             of_rows.scatter_add_(1, place, -taken)
-        if not isinstance(self.rows, slice):
-            residual[self.rows] = of_rows
-        rows = torch.arange(len(logits))[self.rows][:, None]
+        residual[self.rows] = of_rows
         # Repeated classes have no share, and for a repeated group nothing is left.
         amounts = (share * of_groups[:, :, None]).flatten(1)
-        gradient.index_put_((rows, self.classes.flatten(1)), amounts, accumulate=True)
+        places = self.rows[:, None], self.classes.flatten(1)
+        gradient.index_put_(places, amounts, accumulate=True)

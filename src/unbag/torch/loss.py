@@ -1,7 +1,7 @@
 """The negative log-likelihood of label sets, for networks that score instances."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from unbag.union.problem import GroupsLike
 
 from .arguments import (
     BagBatch,
+    BatchOptions,
     Rates,
     Targets,
     check_policies,
@@ -83,7 +84,7 @@ def union_loss(
         Probability that an instance of a class is missed when the bag is labelled.
     false_rate : float or Tensor of shape (n_classes,), optional
         Probability that a class is added to a label set by mistake.
-    groups : list of lists of lists of int, or unbag.union.Groups, optional
+    groups : list of lists of lists of int, optional
         Groups of classes for each bag: at least one instance has a class of each group. With
         ``[[[1, 2]], []]``, the first of two bags has a group of the classes 1 and 2. Classes of a
         group are allowed even if the targets say 0, and required by themselves only if they say 1.
@@ -402,15 +403,9 @@ def union_loss_linear(
     offsets: Tensor | Sequence[int],
     targets: Targets,
     *,
-    background: bool = False,
-    instance_labels: Tensor | None = None,
-    missed_rate: Rates = None,
-    false_rate: Rates = None,
-    groups: GroupsLike | None = None,
     bag_weight: Tensor | None = None,
     reduction: Literal["mean", "instances", "sum"] = "mean",
-    on_impossible: OnImpossible = "keep",
-    on_intractable: OnIntractable = "raise",
+    **named: Unpack[BatchOptions],
 ) -> Tensor:
     """Compute `union_loss` of the logits of a linear layer, without storing them.
 
@@ -425,13 +420,13 @@ def union_loss_linear(
         Weight of the layer, as in `torch.nn.Linear`.
     bias : Tensor of shape (n_columns,), or None
         Bias of the layer.
-    offsets, targets, background, instance_labels, missed_rate, false_rate, groups
+    offsets, targets
         As in `union_loss`.
     bag_weight : Tensor of shape (n_bags,), optional
         Weight of each bag, 0 or more. It has no gradient here.
     reduction : {"mean", "instances", "sum"}
         As in `union_loss`.
-    on_impossible, on_intractable
+    background, instance_labels, missed_rate, false_rate, groups, on_impossible, on_intractable
         As in `union_loss`.
 
     Returns
@@ -496,11 +491,7 @@ def union_loss_linear(
     bias = None if bias is None else bias.to(features.dtype)
     # As large as one logit, with the shape of all.
     logits = features.new_zeros(()).expand(len(features), len(weight))
-    batch = read_batch(
-        logits, offsets, targets, background=background,
-        instance_labels=instance_labels, missed_rate=missed_rate, false_rate=false_rate,
-        groups=groups, on_impossible=on_impossible, on_intractable=on_intractable,
-    )  # fmt: skip
+    batch = read_batch(logits, offsets, targets, **named)
     weights = checked_weight(bag_weight, batch)
     if weights is None:
         weights = torch.ones(batch.n_bags, dtype=torch.float64, device=features.device)
@@ -660,15 +651,3 @@ class UnionLoss(torch.nn.Module):
         self.counts = BagCounts(counts[SLOW], counts[IMPOSSIBLE], counts[RELAXED])
         warn_of_impossible(counts)
         return loss
-
-    def extra_repr(self) -> str:
-        """Return the settings shown in the repr of the module."""
-        rates = "".join(
-            f"{name}={rate.tolist()}, "
-            for name, rate in (("missed_rate", self.missed_rate), ("false_rate", self.false_rate))
-            if rate is not None
-        )
-        return (
-            f"background={self.background}, {rates}reduction={self.reduction!r}, "
-            f"on_impossible={self.on_impossible!r}, on_intractable={self.on_intractable!r}"
-        )

@@ -1,16 +1,17 @@
 """Posteriors and labels of instances from the logits of a network and the label sets of bags."""
 
 from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from unbag.union import ImpossibleBagError, most_likely_labels
-from unbag.union.policy import OnImpossible, OnIntractable
-from unbag.union.problem import GroupsLike
+from unbag.union import ImpossibleBagError, UnionProblem, most_likely_labels
+from unbag.union.noise import impossible_bags
+from unbag.union.rates import checked_rates
 
-from .arguments import BagBatch, Rates, Targets, read_batch
+from .arguments import BagBatch, BatchOptions, Targets, read_batch
 from .groups import with_groups
 from .loss import answer, refuse_impossible
 from .operators import (
@@ -27,25 +28,18 @@ def posterior(
     logits: Tensor,
     offsets: Tensor | Sequence[int],
     targets: Targets,
-    *,
-    background: bool = False,
-    instance_labels: Tensor | None = None,
-    missed_rate: Rates = None,
-    false_rate: Rates = None,
-    groups: GroupsLike | None = None,
-    on_impossible: OnImpossible = "keep",
-    on_intractable: OnIntractable = "raise",
+    **named: Unpack[BatchOptions],
 ) -> Tensor:
     """Compute the probability of each class for each instance, given the label sets of the bags.
 
     Parameters
     ----------
-    logits, offsets, targets, background, groups, instance_labels, missed_rate, false_rate
+    logits, offsets, targets
         As in `union_loss`.
     on_impossible : {"keep", "relax", "raise"}
         What to do with a bag whose label set no labelling can produce: return zeros; treat its
         labels as optional; or raise an error.
-    on_intractable : {"raise", "relax"}
+    background, instance_labels, missed_rate, false_rate, groups, on_intractable
         As in `union_loss`.
 
     Returns
@@ -62,11 +56,7 @@ def posterior(
     tensor([[0.9000, 0.1000],
             [0.1000, 0.9000]])
     """
-    batch = read_batch(
-        logits, offsets, targets, background=background,
-        instance_labels=instance_labels, missed_rate=missed_rate, false_rate=false_rate,
-        groups=groups, on_impossible=on_impossible, on_intractable=on_intractable,
-    ).detached()  # fmt: skip
+    batch = read_batch(logits, offsets, targets, **named).detached()
     return posterior_of(batch)
 
 
@@ -117,20 +107,13 @@ def annotate(
     offsets: Tensor | Sequence[int],
     targets: Targets,
     joint: bool = False,
-    *,
-    background: bool = False,
-    instance_labels: Tensor | None = None,
-    missed_rate: Rates = None,
-    false_rate: Rates = None,
-    groups: GroupsLike | None = None,
-    on_impossible: OnImpossible = "keep",
-    on_intractable: OnIntractable = "raise",
+    **named: Unpack[BatchOptions],
 ) -> Tensor:
     """Choose the class of each instance, given the label sets of the bags.
 
     Parameters
     ----------
-    logits, offsets, targets, background, groups, instance_labels, missed_rate, false_rate
+    logits, offsets, targets
         As in `union_loss`.
     joint : bool
         False for the most likely class of each instance; True for the most likely labelling of the
@@ -139,7 +122,7 @@ def annotate(
     on_impossible : {"keep", "relax", "raise"}
         What to do with a bag whose label set no labelling can produce: return -1; treat its labels
         as optional; or raise an error.
-    on_intractable : {"raise", "relax"}
+    background, instance_labels, missed_rate, false_rate, groups, on_intractable
         As in `union_loss`.
 
     Returns
@@ -155,11 +138,7 @@ def annotate(
     >>> annotate(torch.tensor([[2.0, 0.0], [1.0, 0.0]]), [0, 2], [[0, 1]])
     tensor([0, 1])
     """
-    batch = read_batch(
-        logits, offsets, targets, background=background,
-        instance_labels=instance_labels, missed_rate=missed_rate, false_rate=false_rate,
-        groups=groups, on_impossible=on_impossible, on_intractable=on_intractable,
-    ).detached()  # fmt: skip
+    batch = read_batch(logits, offsets, targets, **named).detached()
     if joint:
         return jointly_most_likely(batch).to(logits.device)
     proba = posterior_of(batch)
@@ -169,29 +148,24 @@ def annotate(
 def jointly_most_likely(batch: BagBatch) -> Tensor:
     """Return the most likely labelling of each bag that covers its label set."""
     own = cpu_bags(batch)
-    y, groups, rates, bag = own.y.copy(), own.groups, own.rates, own.bag.numpy()
-    log_prior = own.log_prior.numpy()
+    rates, bag, log_prior = own.rates, own.bag.numpy(), own.log_prior.numpy()
+    problem = UnionProblem(own.offsets, own.y, None, own.groups)
+
+    def labels_of(problem):
+        given = log_prior, problem.offsets, problem.y
+        return most_likely_labels(*given, **rates, groups=problem.groups)
+
     if own.known is not None:
         # A known class excludes all others; if the label set forbids it, the bag is impossible.
         known = own.known[:, None]
-        log_prior[(known >= 0) & (np.arange(y.shape[1]) != known)] = -np.inf
-    found = most_likely_labels(log_prior, own.offsets, y, **rates, groups=groups)
+        log_prior[(known >= 0) & (np.arange(log_prior.shape[1]) != known)] = -np.inf
+    found = labels_of(problem)
     # An empty bag has no labels, whether it is possible or not.
-    empty = np.diff(own.offsets) == 0
-    may_be_false = (
-        np.zeros(y.shape[1], bool) if rates["false_rate"] is None else rates["false_rate"] > 0
-    )
-    unexplained = ((y == 1) & ~may_be_false).any(axis=1)
-    if groups is not None:
-        unexplained[groups.bags[~groups.any_of(np.broadcast_to(may_be_false, y.shape))]] = True
-    impossible = np.union1d(bag[found < 0], np.flatnonzero(empty & unexplained))
-    if batch.refuses_impossible and len(impossible):
-        raise ImpossibleBagError(impossible.tolist(), len(y))
+    impossible = impossible_bags(problem, checked_rates(**rates, y=problem.y))
+    impossible[bag[found < 0]] = True
+    if batch.refuses_impossible and impossible.any():
+        raise ImpossibleBagError(impossible.nonzero()[0].tolist(), problem.n_bags)
     if batch.on_impossible == "relax":
-        y[impossible] = np.where(y[impossible] == 1, -1, y[impossible])
-        if groups is not None:
-            y[impossible] = np.where(groups.named()[impossible], -1, y[impossible])
-            groups = groups.chosen(~np.isin(groups.bags, impossible))
-        found = most_likely_labels(log_prior, own.offsets, y, **rates, groups=groups)
+        found = labels_of(problem.relaxed(problem.named & impossible[:, None]))
     found[np.isin(bag, bag[own.broken.numpy()])] = -1
     return torch.from_numpy(found)

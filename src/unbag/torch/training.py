@@ -2,11 +2,9 @@
 
 import copy
 import math
-import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -143,8 +141,51 @@ class Trainer:
         if noise is not None and counts:
             # Over all members, as if each had bags of its own.
             prior = self.n_members * batch.bags.n_bags / self.n_bags
-            noise.learn(reduce(operator.add, counts), RATES_SHARE, prior)
+            noise.learn(np.sum(counts, axis=0), RATES_SHARE, prior)
         return total * batch.weight
+
+
+def train_networks(
+    model: Any, bags: LearningBags, noise: LabelNoise | None, seed: int, history: History
+) -> bool:
+    """Train new networks of an `unbag.torch.ORNetwork`; return whether they were stopped.
+
+    The model keeps them, even if the training is interrupted.
+    """
+    device = bags.device
+    generator = torch.Generator(device).manual_seed(seed)
+    # Encoders use torch's global generators.
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        n_columns = len(model.classes_) + model.has_background_
+        network = MemberNetworks.drawn(model, n_inputs_of(model, bags), n_columns, seed)
+        settings = TrainingSettings.of(model)
+        trainer = Trainer(network, model.encoder, bags, settings, generator, noise)
+        try:
+            return trainer.run(history)
+        finally:
+            trainer.networks().keep_in(model)
+            vars(model).pop("encoder_", None)
+            if trainer.encoder is not None:
+                model.encoder_ = trainer.encoder.cpu().eval()
+            rates = None if noise is None else noise.rates
+            model.conditioner_ = model.decision_.conditioner(rates, model.on_intractable)
+
+
+def n_inputs_of(model: Any, bags: LearningBags) -> int:
+    """Return the number of inputs of networks: of outputs of the encoder, if there is one."""
+    inputs = bags.X[:2]
+    if model.encoder is None:
+        return inputs.shape[1]
+    with torch.no_grad():
+        encoder = copy.deepcopy(model.encoder).to(bags.device).eval()
+        features = encoder(inputs)
+    if features.ndim != 2 or len(features) != len(inputs):
+        raise ValueError(
+            "encoder must return features of shape (n_instances, n_outputs); given "
+            f"{tuple(inputs.shape)}, it returned {tuple(features.shape)}."
+        )
+    return features.shape[1]
 
 
 def parameters_of(groups: list[MemberNetworks]) -> list[Tensor]:

@@ -4,8 +4,6 @@ The label set of a bag is the union of the labels of its instances. `infer` comp
 of each instance, and `most_likely_labels` finds the most likely labelling of the whole bag.
 """
 
-from unbag.groups import Groups
-
 from .conditioner import Conditioner
 from .inference import infer, most_likely_labels
 from .policy import (
@@ -18,7 +16,6 @@ from .problem import Inference, UnionProblem
 
 __all__ = [
     "Conditioner",
-    "Groups",
     "ImpossibleBagError",
     "ImpossibleBagWarning",
     "Inference",

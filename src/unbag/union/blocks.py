@@ -1,6 +1,6 @@
 """Bags of few labels: loaded into the blocks of `unbag.union.few`, answered and written back.
 
-`infer` gives log-priors, instance by instance, and gets posteriors of all classes, or packed ones.
+`infer` gives log-priors, instance by instance, and gets posteriors of all classes.
 Fits give priors, class by class, and get residuals.
 """
 
@@ -17,7 +17,7 @@ from .chain import chain_bound
 from .few import MOST_FEW, few_additions, infer_bag, is_summed
 from .inclusion import bound
 from .lanes import LANES, above, gather_lanes, load_lanes, same_lanes, store_lanes
-from .layout import DENSE, UNDECIDED, Layout, PackedInference, final_bound
+from .layout import DENSE, UNDECIDED, Answers, Layout, final_bound
 
 # Differences of log-priors below this count as infinite: their exponentials have lost digits.
 LOWEST = -700.0
@@ -127,7 +127,7 @@ def answer_blocks(
     blocks: Blocks,
     sizes: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
     tolerance: float,
-    answer: PackedInference,
+    answer: Answers,
 ) -> NDArray[np.int64]:
     """Turn the priors of blocks into posteriors; return the bags without a certificate.
 
@@ -299,25 +299,6 @@ def write_posteriors(layout, bags, starts, rows, posterior):
             for row in range(start, stop):
                 if layout.pinned[row] >= 0:
                     posterior[row * n_classes + layout.pinned[row]] = 1.0
-
-
-@kernel
-def write_values(layout, bags, starts, rows, values):
-    """Write the packed posteriors of bags."""
-    for m in range(bags.shape[0]):
-        b = bags[m]
-        first = layout.column_offsets[b]
-        n_allowed = layout.column_offsets[b + 1] - first
-        start, stop = layout.offsets[b], layout.offsets[b + 1]
-        at = starts[m, 0]
-        value = layout.value_offsets[b]
-        for row in range(start, stop):
-            pin = layout.pinned[row] if layout.pinned.shape[0] > 0 else -1
-            for j in range(n_allowed):
-                is_pin = layout.columns[first + j] == pin
-                values[value + j] = 1.0 if is_pin else rows[at + j * LANES]
-            value += n_allowed
-            at += 1 if (row - start) % LANES < LANES - 1 else (n_allowed - 1) * LANES + 1
 
 
 @kernel

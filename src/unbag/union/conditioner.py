@@ -17,6 +17,7 @@ from unbag.labels import LabelSets
 from .noise import impossible_bags
 from .policy import OnIntractable, relax_impossible
 from .problem import Inference, UnionProblem
+from .rates import checked_rates
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,20 +95,10 @@ class Conditioner:
             y = np.hstack([y, np.full((len(y), 1), -1, dtype=np.int8)])
         groups = None if groups is None else groups.widened(y.shape[1])
         problem = UnionProblem(offsets, y, pinned, groups)
-        return relax_impossible(problem, self.impossible(problem)) if relax else problem
-
-    def impossible(self, problem: UnionProblem) -> NDArray[np.bool_]:
-        """Find the bags that no labelling can explain, given how often label sets are wrong.
-
-        Parameters
-        ----------
-        problem : UnionProblem
-
-        Returns
-        -------
-        ndarray of bool of shape (n_bags,)
-        """
-        return impossible_bags(problem, **self.rates)
+        if not relax:
+            return problem
+        rates = checked_rates(**self.rates, y=problem.y)
+        return relax_impossible(problem, impossible_bags(problem, rates))
 
     def log_prior(self, log_proba: np.ndarray, problem: UnionProblem) -> NDArray[np.float64]:
         """Return scores at the temperature, less the cost of the background.

@@ -30,7 +30,6 @@ from .blocks import (
     load_priors,
     subtract_posteriors,
     write_posteriors,
-    write_values,
 )
 from .chain import band_states, chain, chain_bound
 from .dense import dense, scratch_size
@@ -44,10 +43,10 @@ from .layout import (
     METHODS,
     MIXED,
     UNDECIDED,
+    Answers,
     Batch,
     Layout,
     Method,
-    PackedInference,
     bag_log_likelihood,
     final_bound,
     labels_part,
@@ -55,8 +54,7 @@ from .layout import (
     normalise,
     part,
     read_batch,
-    subtract_packed,
-    unpack,
+    subtract_allowed,
     write_answers,
     write_log_priors,
 )
@@ -102,13 +100,12 @@ class PlainBags:
         self,
         bags: NDArray[np.int64],
         log_prior: np.ndarray,
-        answer: PackedInference,
-        posterior: np.ndarray | None,
+        answer: Answers,
         method: Method,
         tolerance: float,
         tried: int = UNDECIDED,
     ) -> None:
-        """Write the answers of some bags; posteriors into `posterior`, or packed if it is None.
+        """Write the answers of some bags.
 
         `tried` is DENSE if a sum over all subsets is known to have no certificate.
         """
@@ -118,16 +115,11 @@ class PlainBags:
             if len(few.bags):
                 blocks = load_log_priors(self.layout, log_prior, few)
                 lost = self.answer_few(few, blocks, tolerance, answer)
-                posteriors = self.layout, few.bags, few.starts, blocks.rows
-                if posterior is None:
-                    write_values(*posteriors, answer.values)
-                else:
-                    write_posteriors(*posteriors, posterior.reshape(-1))
+                flat = answer.posterior.reshape(-1)
+                write_posteriors(self.layout, few.bags, few.starts, blocks.rows, flat)
         for own, code in ((others, tried), (lost, DENSE)):
             if len(own):
                 self.answer_many(own, log_prior, answer, method, tolerance, code)
-                if posterior is not None:
-                    unpack(self.layout, own, answer.values, posterior)
 
     def subtract(
         self,
@@ -135,7 +127,7 @@ class PlainBags:
         prior: np.ndarray,
         largest: np.ndarray,
         total: np.ndarray,
-        answer: PackedInference,
+        answer: Answers,
     ) -> None:
         """Subtract the posteriors of all these bags from `prior`; see `UnionProblem.residual`."""
         few, others = self._few_and_others_of_all
@@ -144,20 +136,21 @@ class PlainBags:
         subtract_posteriors(self.layout, few.bags, few.starts, blocks.rows, answer.served, prior)
         if len(others) or len(lost):
             log_prior = np.empty((self.layout.n_instances, self.layout.n_classes))
+            answer = answer._replace(posterior=np.empty(log_prior.shape))
             log_total = largest + np.log(total)
             by_class = prior[: logits.size].reshape(logits.shape)
             for bags, tried in ((others, UNDECIDED), (lost, DENSE)):
                 if len(bags):
                     write_log_priors(self.layout, bags, logits, log_total, log_prior)
                     self.answer_many(bags, log_prior, answer, "auto", FIT_TOLERANCE, tried)
-                    subtract_packed(self.layout, bags, answer.values, by_class)
+                    subtract_allowed(self.layout, bags, answer.posterior, by_class)
 
     def few_and_others(self, bags: NDArray[np.int64]) -> tuple[FewBags, NDArray[np.int64]]:
         """Separate the bags of few labels from the others."""
         return few_and_others(self.layout, bags, self.layout.n_required)
 
     def answer_few(
-        self, few: FewBags, blocks: Blocks, tolerance: float, answer: PackedInference
+        self, few: FewBags, blocks: Blocks, tolerance: float, answer: Answers
     ) -> NDArray[np.int64]:
         """Turn the priors of blocks into posteriors; return the bags without a certificate."""
         sizes = self.layout.n_free, self.layout.n_required, np.zeros(self.layout.n_bags, np.int64)
@@ -167,14 +160,14 @@ class PlainBags:
         self,
         bags: NDArray[np.int64],
         log_prior: np.ndarray,
-        answer: PackedInference,
+        answer: Answers,
         method: Method,
         tolerance: float,
         tried: int,
     ) -> None:
-        """Write the packed answers of bags of any number of labels."""
+        """Write the answers of bags of any number of labels."""
         batch = solve(bags, self.layout, log_prior, method, tolerance, tried)
-        arrays = answer.values, answer.log_likelihood, answer.error_bound
+        arrays = answer.posterior, answer.log_likelihood, answer.error_bound
         write_answers(self.layout, log_prior, batch, *arrays)
         answer.served[bags] = batch.served
 

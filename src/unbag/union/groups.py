@@ -31,11 +31,10 @@ from .layout import (
     CHAIN,
     IMPOSSIBLE,
     INTRACTABLE,
+    Answers,
     Layout,
     Method,
-    PackedInference,
     likelihood_rounding,
-    new_answer,
 )
 from .overlaps import fits_states, infer_overlaps, most_likely_columns
 
@@ -202,7 +201,6 @@ def narrow_layout(layout: Layout, columns: Columns, bags: NDArray[np.int64]) -> 
         n_allowed=n_columns,
         n_required=np.where(columns.overlaps[bags], 0, columns.n_required[bags]),
         n_free=layout.n_free[bags],
-        value_offsets=offsets_of(n_columns * sizes),
         pinned=pinned,
     )
 
@@ -236,7 +234,7 @@ class GroupedBags(PlainBags):
         return few, np.concatenate([others, bags[overlaps]]) if overlaps.any() else others
 
     def answer_few(
-        self, few: FewBags, blocks: Blocks, tolerance: float, answer: PackedInference
+        self, few: FewBags, blocks: Blocks, tolerance: float, answer: Answers
     ) -> NDArray[np.int64]:
         """Turn the priors of blocks into posteriors; return the bags without a certificate."""
         # There are no more columns than classes.
@@ -253,20 +251,21 @@ class GroupedBags(PlainBags):
         self,
         bags: NDArray[np.int64],
         log_prior: np.ndarray,
-        answer: PackedInference,
+        answer: Answers,
         method: Method,
         tolerance: float,
         tried: int,
     ) -> None:
-        """Write the packed answers of bags with any number of requirements."""
+        """Write the answers of bags with any number of requirements."""
         narrow = narrow_layout(self.layout, self.columns, bags)
         of_columns, shift, shares = self.column_priors(bags, log_prior, narrow)
-        found, own_tolerance = new_answer(narrow), (1.0 - SHARE_OF_ROUNDING) * tolerance
+        found = Answers.into(np.zeros(of_columns.shape), len(bags))
+        own_tolerance = (1.0 - SHARE_OF_ROUNDING) * tolerance
         overlaps = self.columns.overlaps[bags]
         disjoint, overlapping = (~overlaps).nonzero()[0], overlaps.nonzero()[0]
         if len(disjoint):
             plain = PlainBags(narrow, disjoint)
-            plain.infer(disjoint, of_columns, found, None, method, own_tolerance, tried)
+            plain.infer(disjoint, of_columns, found, method, own_tolerance, tried)
         if len(overlapping):
             of_masks = self.columns.masks, self.layout.column_offsets[bags]
             n_required = self.columns.n_required[bags]
@@ -439,7 +438,7 @@ def best_of_columns(layout, columns, bags, log_prior, of_columns, best):
 @kernel
 def run_overlaps(
     narrow, chosen, masks, first_masks, n_required, log_prior,
-    log_likelihood, values, error_bound, served,
+    log_likelihood, posterior, error_bound, served,
 ):  # fmt: skip
     """Answer bags whose requirements overlap by `unbag.union.overlaps`."""
     for m in chosen:
@@ -454,23 +453,21 @@ def run_overlaps(
         for i in range(n_instances):
             for a in range(n_columns):
                 own[i, a] = log_prior[start + i, a]
-        posterior = np.empty((n_instances, n_columns))
+        answer = np.empty((n_instances, n_columns))
         of_columns = masks[first_masks[m] : first_masks[m] + n_columns]
-        given = own, of_columns, n_required[m], posterior
+        given = own, of_columns, n_required[m], answer
         log_likelihood[m], error_bound[m] = infer_overlaps(*given)
         served[m] = IMPOSSIBLE if log_likelihood[m] == -math.inf else CHAIN
-        value = narrow.value_offsets[m]
         for i in range(n_instances):
             for a in range(n_columns):
-                values[value] = posterior[i, a]
-                value += 1
+                posterior[start + i, a] = answer[i, a]
 
 
 @kernel
 def expand(
     layout, columns, bags, narrow, log_prior, shift, shares,
-    narrow_log_likelihood, narrow_values, narrow_bound, narrow_served,
-    log_likelihood, values, error_bound, served,
+    narrow_log_likelihood, narrow_posterior, narrow_bound, narrow_served,
+    log_likelihood, posterior, error_bound, served,
 ):  # fmt: skip
     """Divide the posteriors of columns among their classes, and finish bounds and likelihoods.
 
@@ -481,30 +478,31 @@ def expand(
     share = 0
     for m in range(bags.shape[0]):
         b = bags[m]
-        n_allowed, n_rows = layout.n_allowed[b], layout.offsets[b + 1] - layout.offsets[b]
-        to, source = layout.value_offsets[b], narrow.value_offsets[m]
+        first, n_allowed = layout.column_offsets[b], layout.n_allowed[b]
+        start, n_rows = layout.offsets[b], layout.offsets[b + 1] - layout.offsets[b]
         served[b] = narrow_served[m]
         log_likelihood[b] = narrow_log_likelihood[m]
         error_bound[b] = narrow_bound[m]
         if served[b] == IMPOSSIBLE or served[b] == INTRACTABLE:
-            for k in range(n_rows * n_allowed):
-                values[to + k] = 0.0
+            for row in range(start, start + n_rows):
+                for j in range(first, first + n_allowed):
+                    posterior[row, layout.columns[j]] = 0.0
             share += n_rows * n_allowed
             continue
         per_class = 5.0 + math.log2(max(n_allowed, 1))
         rounding = 0.0
         total, correction = narrow_log_likelihood[m], 0.0
-        for row in range(narrow.offsets[m], narrow.offsets[m + 1]):
+        for i in range(n_rows):
+            row, j = narrow.offsets[m] + i, first
             total, correction = add_exactly(total, correction, shift[row])
             for a in range(narrow.n_allowed[m]):
-                chance, size = narrow_values[source], columns.sizes[layout.column_offsets[b] + a]
+                chance, size = narrow_posterior[row, a], columns.sizes[first + a]
                 if (size > 1 or shift[row] != 0.0) and chance > 0.0:
                     rounding += chance * (abs(log_prior[row, a]) + per_class)
                 for _ in range(size):
-                    values[to] = chance * shares[share]
-                    to += 1
+                    posterior[start + i, layout.columns[j]] = chance * shares[share]
+                    j += 1
                     share += 1
-                source += 1
         log_likelihood[b] = total + correction
         rounding *= 2.0 * EPS
         own = narrow_bound[m] + likelihood_rounding(layout.n_free[b], columns.n_required[b])

@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .dispatch import Method
 from .labelling import label_bags
-from .noise import noisy_problem
+from .noise import NoisyProblem
 from .policy import OnImpossible, OnIntractable, check_tractable
 from .problem import GroupsLike, Inference, UnionProblem, checked_log_prior
 from .rates import Rates, checked_rates
@@ -218,7 +218,7 @@ def most_likely_explanation(
 
     A missed instance gets the class with the largest probability of being there and missed.
     """
-    noisy = noisy_problem(problem, rates)
+    noisy = NoisyProblem(problem, rates)
     n_bags, n_classes = problem.y.shape
     bag = np.repeat(np.arange(n_bags), np.diff(problem.offsets))
     is_known = (noisy.shown != -1)[bag]

@@ -82,24 +82,7 @@ def cheapest_cover(loss, holder, label_price, instance_price):
 @kernel
 def is_possible(log_prior, rows, required):
     """Return whether every required label can have an instance of its own."""
-    n_instances = rows.shape[0]
-    n_labels = required.shape[0]
-    if n_labels > n_instances:
-        return False
-    # If each label has as many candidates as there are labels, one can be picked after the other.
-    settled = True
-    for k in range(n_labels):
-        candidates = 0
-        for i in range(n_instances):
-            if log_prior[rows[i], required[k]] > -math.inf:
-                candidates += 1
-                if candidates == n_labels:
-                    break
-        if candidates == 0:
-            return False
-        settled = settled and candidates == n_labels
-    if settled:
-        return True
+    n_labels, n_instances = required.shape[0], rows.shape[0]
     loss = np.zeros((n_labels, n_instances))
     for k in range(n_labels):
         for i in range(n_instances):

@@ -7,7 +7,7 @@ A `Batch` has the priors of bags of many labels, as their kernels need them: eac
 and a `slack` of its own, in arrays that all bags of the batch share. `read_batch` and `normalise`
 remove pinned instances (they need no inference, and their labels need no other instance), detect
 impossible label sets, and normalise rows over the labels that the bag allows. `write_answers` turns
-the answers of kernels into likelihoods and packed posteriors, and divides the posterior of all
+the answers of kernels into likelihoods and posteriors, and divides the posterior of all
 optional labels together among them.
 """
 
@@ -44,8 +44,6 @@ class Layout(NamedTuple):
     n_allowed: np.ndarray
     n_required: np.ndarray
     n_free: np.ndarray
-    #: Where the packed values of each bag start, which have the shape (n_instances, n_allowed).
-    value_offsets: np.ndarray
     #: Class of the instances whose label is known, -1 for all others; empty if no label is known.
     pinned: np.ndarray
 
@@ -68,30 +66,20 @@ class Layout(NamedTuple):
         return self.allowed(b)[: self.n_required[b]]
 
 
-class PackedInference(NamedTuple):
-    """The answers for all bags of a layout, with posteriors of the classes that bags allow."""
+class Answers(NamedTuple):
+    """The answers for all bags of a layout."""
 
     log_likelihood: np.ndarray
-    #: Packed posteriors; see `Layout.value_offsets`.
-    values: np.ndarray
+    #: Shape (n_instances, n_classes), with zeros for classes that a bag does not allow.
+    posterior: np.ndarray
     error_bound: np.ndarray
     #: Code of the kernel that answered each bag, or IMPOSSIBLE or INTRACTABLE.
     served: np.ndarray
 
-    @property
-    def intractable(self) -> NDArray[np.intp]:
-        """Positions of the bags that no kernel could answer."""
-        return (self.served == INTRACTABLE).nonzero()[0]
-
-
-def new_answer(layout: Layout) -> PackedInference:
-    """Allocate the answers for all bags of a layout."""
-    return PackedInference(
-        log_likelihood=np.empty(layout.n_bags),
-        values=np.empty(layout.value_offsets[-1]),
-        error_bound=np.empty(layout.n_bags),
-        served=np.empty(layout.n_bags, np.int64),
-    )
+    @classmethod
+    def into(cls, posterior: np.ndarray, n_bags: int) -> "Answers":
+        """Allocate answers whose posteriors are written into an array of zeros."""
+        return cls(np.empty(n_bags), posterior, np.empty(n_bags), np.empty(n_bags, np.int64))
 
 
 @kernel
@@ -99,16 +87,13 @@ def pack(offsets, y, pinned):
     """Build the arrays of a `Layout` from its label sets."""
     n_bags, n_classes = y.shape
     column_offsets = np.zeros(n_bags + 1, np.int64)
-    value_offsets = np.zeros(n_bags + 1, np.int64)
     n_allowed = np.zeros(n_bags, np.int64)
     for b in range(n_bags):
         count = 0
         for c in range(n_classes):
             count += y[b, c] != 0
         n_allowed[b] = count
-        n_instances = offsets[b + 1] - offsets[b]
         column_offsets[b + 1] = column_offsets[b] + n_allowed[b]
-        value_offsets[b + 1] = value_offsets[b] + n_allowed[b] * n_instances
 
     columns = np.empty(column_offsets[n_bags] + 1, np.int64)
     n_required = np.empty(n_bags, np.int64)
@@ -135,33 +120,17 @@ def pack(offsets, y, pinned):
             for c in range(n_classes):
                 columns[position] = c
                 position += kinds[c] == -1
-    return column_offsets, columns[:-1], n_allowed, n_required, n_free, value_offsets
+    return column_offsets, columns[:-1], n_allowed, n_required, n_free
 
 
 @kernel
-def unpack(layout, bags, values, dense):
-    """Write the packed values of some bags into the rows of their instances."""
+def subtract_allowed(layout, bags, posterior, by_class):
+    """Subtract the posteriors of the classes that some bags allow, class by class."""
     for b in bags:
-        first = layout.column_offsets[b]
-        n_allowed = layout.column_offsets[b + 1] - first
-        value = layout.value_offsets[b]
-        for row in range(layout.offsets[b], layout.offsets[b + 1]):
-            for j in range(n_allowed):
-                dense[row, layout.columns[first + j]] = values[value + j]
-            value += n_allowed
-
-
-@kernel
-def subtract_packed(layout, bags, values, by_class):
-    """Subtract the packed values of some bags from the rows of their classes."""
-    for b in bags:
-        first = layout.column_offsets[b]
-        n_allowed = layout.column_offsets[b + 1] - first
-        value = layout.value_offsets[b]
-        for row in range(layout.offsets[b], layout.offsets[b + 1]):
-            for j in range(n_allowed):
-                by_class[layout.columns[first + j], row] -= values[value + j]
-            value += n_allowed
+        for j in range(layout.column_offsets[b], layout.column_offsets[b + 1]):
+            c = layout.columns[j]
+            for row in range(layout.offsets[b], layout.offsets[b + 1]):
+                by_class[c, row] -= posterior[row, c]
 
 
 @kernel
@@ -347,41 +316,40 @@ def normalise(batch):
 
 
 @kernel
-def write_answers(layout, log_prior, batch, values, log_likelihood, error_bound):
-    """Turn the answers of the kernels into likelihoods and packed posteriors."""
+def write_answers(layout, log_prior, batch, posterior, log_likelihood, error_bound):
+    """Turn the answers of the kernels into likelihoods and posteriors of the allowed classes."""
     for m in range(batch.bags.shape[0]):
         b = batch.bags[m]
+        start, stop = layout.offsets[b], layout.offsets[b + 1]
+        columns = layout.columns[layout.column_offsets[b] : layout.column_offsets[b + 1]]
         if batch.served[m] == IMPOSSIBLE or batch.served[m] == INTRACTABLE:
             log_likelihood[b] = -math.inf
             error_bound[b] = 0.0 if batch.served[m] == IMPOSSIBLE else math.inf
-            for value in range(layout.value_offsets[b], layout.value_offsets[b + 1]):
-                values[value] = 0.0
+            for row in range(start, stop):
+                for c in columns:
+                    posterior[row, c] = 0.0
             continue
-        start = layout.offsets[b]
-        first = layout.column_offsets[b]
-        n_allowed = layout.column_offsets[b + 1] - first
         n_labels = batch.n_labels[m]
         n_instances = layout.n_free[b]
         if layout.pinned.shape[0] > 0:
-            for row in range(start, layout.offsets[b + 1]):
+            for row in range(start, stop):
                 pin = layout.pinned[row]
                 if pin >= 0:
-                    value = layout.value_offsets[b] + (row - start) * n_allowed
-                    for j in range(n_allowed):
-                        values[value + j] = 1.0 if layout.columns[first + j] == pin else 0.0
+                    for c in columns:
+                        posterior[row, c] = 1.0 if c == pin else 0.0
 
         optional = batch.optional_offsets[m]
         for i in range(n_instances):
             place = batch.row_offsets[m] + i
-            value = layout.value_offsets[b] + (batch.rows[place] - start) * n_allowed
+            row = batch.rows[place]
             answer = batch.share_offsets[m] + i
             for k in range(n_labels):
-                values[value + k] = batch.posterior[answer + k * n_instances]
-            if n_labels < n_allowed:
+                posterior[row, columns[k]] = batch.posterior[answer + k * n_instances]
+            if n_labels < columns.shape[0]:
                 slack = batch.slack[place] * batch.sums[place]
                 scale = batch.slack_posterior[place] / max(slack, TINY)
-                for j in range(n_labels, n_allowed):
-                    values[value + j] = batch.optional[optional] * scale
+                for j in range(n_labels, columns.shape[0]):
+                    posterior[row, columns[j]] = batch.optional[optional] * scale
                     optional += 1
         log_likelihood[b] = bag_log_likelihood(layout, log_prior, batch, m)
         error_bound[b] = final_bound(n_instances, n_labels, batch.error_bound[m], log_likelihood[b])

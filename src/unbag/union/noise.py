@@ -24,7 +24,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from unbag._compile import kernel
 from unbag.bags import offsets_of
@@ -39,7 +39,7 @@ from .policy import (
     infer_and_relax,
     most_certain_labels,
 )
-from .rates import Rates, checked_rates
+from .rates import Rates
 
 if TYPE_CHECKING:
     from .problem import UnionProblem
@@ -58,21 +58,21 @@ class NoisyAnswer(NamedTuple):
     #: Shape (n_bags, n_classes): probability that the bag names the class by mistake, whether or
     #: not an instance shows it; 0 if it does not name it.
     mistaken: np.ndarray
-    #: As in `unbag.union.layout.PackedInference`.
+    #: As in `unbag.union.layout.Answers`.
     served: np.ndarray
     #: Number that was subtracted from each row of the log-priors.
     shift: np.ndarray
 
 
 class NoisyProblem:
-    """A `UnionProblem` whose label sets may be wrong, prepared once for many priors and rates."""
+    """A `UnionProblem` whose label sets may be wrong, prepared once for many priors and rates.
 
-    def __init__(
-        self, problem: "UnionProblem", may_miss: np.ndarray, may_be_false: np.ndarray
-    ) -> None:
+    Later rates may differ from those given here, but are positive for the same classes.
+    """
+
+    def __init__(self, problem: "UnionProblem", rates: Rates) -> None:
         self.problem = problem
-        self.may_miss = may_miss
-        self.may_be_false = may_be_false
+        may_miss, may_be_false = (rate > 0 for rate in rates)
         y, sizes = problem.y, np.diff(problem.offsets)
         groups = groups_at_any_rate(problem)
         #: Classes that show something if they are noticed: required ones, and those of groups.
@@ -107,20 +107,6 @@ class NoisyProblem:
             None if groups is None else groups.widened(y.shape[1] + 1),
         )
 
-    @property
-    def impossible(self) -> NDArray[np.bool_]:
-        """The bags that no labelling can explain, for any finite priors.
-
-        Required classes that may be named by mistake, and forbidden ones that may be missed, count
-        as optional.
-        """
-        problem, groups = self.problem, self.problem.needed_groups()
-        y = np.where((problem.y == 1) & self.may_be_false, -1, problem.y)
-        y = np.where((y == 0) & (self.may_miss | problem.allowed), -1, y)
-        if groups is not None:
-            groups = groups.chosen(~groups.any_of(np.broadcast_to(self.may_be_false, y.shape)))
-        return type(problem)(problem.offsets, y, problem.instance_labels, groups).impossible
-
     def answer(
         self,
         log_prior: np.ndarray,
@@ -135,28 +121,29 @@ class NoisyProblem:
         problem, augmented = self.problem, self.augmented
         n_bags, n_classes = problem.y.shape
         given, shift, hidden, wide, phantoms = self._widened(log_prior, prior, rates)
-        packed = augmented.answer(wide, method=method, tolerance=tolerance, n_jobs=n_jobs)
+        answer = augmented.answer(wide, method=method, tolerance=tolerance, n_jobs=n_jobs)
 
-        posterior = np.zeros((problem.n_instances, n_classes))
+        posterior = np.empty((problem.n_instances, n_classes))
         unnoticed, mistaken = np.zeros((2, n_bags, n_classes))
-        collect(*given, augmented.layout, packed.values, shift, hidden, posterior, unnoticed)
-        of_phantoms = self._phantoms.bags, self._phantoms.columns
-        collect_phantoms(augmented.layout, packed.values, phantoms, *of_phantoms, mistaken)
+        found = augmented.offsets, answer.posterior
+        collect(*given, *found, shift, hidden, posterior, unnoticed)
+        bags, columns = self._phantoms.bags, self._phantoms.columns
+        mistaken[bags, columns] = answer.posterior[phantoms, columns]
         self._phantoms.share_out(mistaken, rates.false_rate)
-        log_likelihood = packed.log_likelihood.copy()
+        log_likelihood = answer.log_likelihood.copy()
         complete(problem.offsets, self.shown, shift, np.log1p(-rates.false_rate), log_likelihood)
         rounding = self._multiply_settled(rates, log_likelihood, unnoticed, mistaken)
         # A posterior is the sum of two, each with an error. The bound of the likelihood is relative
         # to that of the augmented problem; here it is made relative to this one.
-        error_bound, possible = 2.0 * packed.error_bound, log_likelihood > -np.inf
+        error_bound, possible = 2.0 * answer.error_bound, log_likelihood > -np.inf
         layout = augmented.layout
-        own = packed.error_bound + EPS * layout.n_free * (0.5 * layout.n_required + 5.0)
-        own = own[possible] + 2.0 * EPS * np.abs(packed.log_likelihood[possible])
+        own = answer.error_bound + EPS * layout.n_free * (0.5 * layout.n_required + 5.0)
+        own = own[possible] + 2.0 * EPS * np.abs(answer.log_likelihood[possible])
         own += rounding[possible]
         own = own / np.maximum(1.0, np.abs(log_likelihood[possible])) + EPS
         error_bound[possible] = np.maximum(error_bound[possible], own)
         return NoisyAnswer(
-            log_likelihood, error_bound, posterior, unnoticed, mistaken, packed.served, shift
+            log_likelihood, error_bound, posterior, unnoticed, mistaken, answer.served, shift
         )
 
     def most_certain_labels(
@@ -374,12 +361,11 @@ def infer_noisily(
         return bounded_answer(problem, log_prior, rates, **options)
 
     def labels_to_relax(problem, bags):
-        return noisy_problem(problem, rates).most_certain_labels(log_prior, rates, bags)
+        return NoisyProblem(problem, rates).most_certain_labels(log_prior, rates, bags)
 
     given = infer, labels_to_relax, on_impossible, on_intractable
     problem, answer, relaxed, intractable = infer_and_relax(problem, *given)
-    if len(intractable):
-        check_tractable(problem, intractable, noisy_problem(problem, rates).augmented)
+    check_tractable(problem, intractable)
     return answer, relaxed
 
 
@@ -392,7 +378,7 @@ def bounded_answer(
     **options: Any,
 ) -> NoisyAnswer:
     """Answer a problem without relaxing it, with the rounding of augmented priors in the bound."""
-    noisy = noisy_problem(problem, rates)
+    noisy = NoisyProblem(problem, rates)
     prior = exponential(log_prior)
     # The bound doubles; a tenth is left for the rounding.
     answer = noisy.answer(log_prior, prior, rates, tolerance=0.45 * tolerance, **options)
@@ -407,18 +393,20 @@ def exponential(log_prior: np.ndarray) -> NDArray[np.float64]:
         return np.exp(log_prior)
 
 
-def impossible_bags(
-    problem: "UnionProblem", missed_rate: ArrayLike | None, false_rate: ArrayLike | None
-) -> NDArray[np.bool_]:
-    """Return, for each bag, whether no labelling can explain it for any finite priors."""
-    rates = checked_rates(missed_rate, false_rate, problem.y)
-    return problem.impossible if rates is None else noisy_problem(problem, rates).impossible
+def impossible_bags(problem: "UnionProblem", rates: Rates | None) -> NDArray[np.bool_]:
+    """Find the bags that no labelling can explain at some rates, for any finite priors.
 
-
-def noisy_problem(problem: "UnionProblem", rates: Rates) -> NoisyProblem:
-    """Return the problem with label sets that may be wrong in the classes of positive rates."""
+    Required classes that may be named by mistake, and forbidden ones that may be missed, count as
+    optional.
+    """
+    if rates is None:
+        return problem.impossible
     may_miss, may_be_false = (rate > 0 for rate in rates)
-    return NoisyProblem(problem, may_miss, may_be_false)
+    y = np.where((problem.y == 1) & may_be_false, -1, problem.y)
+    y = np.where((y == 0) & (may_miss | problem.allowed), -1, y)
+    if (groups := problem.needed_groups()) is not None:
+        groups = groups.chosen(~groups.any_of(np.broadcast_to(may_be_false, y.shape)))
+    return type(problem)(problem.offsets, y, problem.instance_labels, groups).impossible
 
 
 @kernel
@@ -476,8 +464,8 @@ def collect(
     log_prior,
     prior,
     missed_rate,
-    layout,
-    values,
+    wide_offsets,
+    wide,
     shift,
     hidden,
     posterior,
@@ -487,15 +475,12 @@ def collect(
     n_bags, n_classes = y.shape
     for b in range(n_bags):
         rate = b % missed_rate.shape[0]
-        first = layout.column_offsets[b]
-        # The column "shows nothing" is the last one that a bag allows.
-        n_shown = layout.column_offsets[b + 1] - first - 1
-        value = layout.value_offsets[b]
         for row in range(offsets[b], offsets[b + 1]):
-            for j in range(n_shown):
-                posterior[row, layout.columns[first + j]] += values[value + j]
+            to = wide_offsets[b] + row - offsets[b]
+            for c in range(n_classes):
+                posterior[row, c] = wide[to, c]
             if hidden[row] > 0.0:
-                scale = values[value + n_shown] / hidden[row]
+                scale = wide[to, n_classes] / hidden[row]
                 pin = pinned[row] if pinned.shape[0] > 0 else -1
                 for c in range(n_classes):
                     counts = y[b, c] != -1 and missed_rate[rate, c] > 0.0
@@ -506,20 +491,6 @@ def collect(
                         part *= missed_rate[rate, c] * scale
                         posterior[row, c] += part
                         unnoticed[b, c] += part
-            value += n_shown + 1
-
-
-@kernel
-def collect_phantoms(layout, values, phantoms, bags, columns, mistaken):
-    """Write the probability that each phantom has its class."""
-    for p in range(phantoms.shape[0]):
-        b = bags[p]
-        first = layout.column_offsets[b]
-        n_allowed = layout.column_offsets[b + 1] - first
-        value = layout.value_offsets[b] + (phantoms[p] - layout.offsets[b]) * n_allowed
-        for j in range(n_allowed):
-            if layout.columns[first + j] == columns[p]:
-                mistaken[b, columns[p]] = values[value + j]
 
 
 @kernel

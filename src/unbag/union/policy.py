@@ -90,9 +90,7 @@ class IntractableBagError(_BagError):
     bags : sequence of int or str
         The positions of these bags, or their ids.
     n_required, n_free : sequences of int
-        Numbers of their required labels, and of their instances that are not pinned.
-    overlaps : sequence of bool, optional
-        Whether they require groups of classes that overlap. By default none do.
+        Numbers of their required classes and groups, and of their instances that are not pinned.
 
     Attributes
     ----------
@@ -100,29 +98,18 @@ class IntractableBagError(_BagError):
     """
 
     def __init__(
-        self,
-        bags: Sequence[Any],
-        n_required: Sequence[int],
-        n_free: Sequence[int],
-        overlaps: Sequence[bool] | None = None,
+        self, bags: Sequence[Any], n_required: Sequence[int], n_free: Sequence[int]
     ) -> None:
-        super().__init__(bags, n_required, n_free, overlaps)
+        super().__init__(bags, n_required, n_free)
 
     def __str__(self) -> str:
-        bags, n_required, n_free, overlaps = self.args
+        bags, n_required, n_free = self.args
         more = f" There are {len(bags)} such bags: {name_bags(bags)}." if len(bags) > 1 else ""
-        if overlaps is not None and overlaps[0]:
-            return (
-                f"bag {bags[0]} requires {n_required[0]} classes and groups, some of them "
-                f"overlapping, and has {n_free[0]} instances that are not pinned: too many for "
-                f"exact inference (up to {MOST_REQUIREMENTS} work if groups overlap, fewer in very "
-                "long bags). Split the bag; leave out some groups, or make them disjoint; or "
-                f"use on_intractable='relax', which leaves out the most certain ones.{more}"
-            )
         return (
             f"bag {bags[0]} has {n_required[0]} required labels and {n_free[0]} instances that are "
-            f"not pinned: too many labels for exact inference (up to {MOST_LABELS} always work; "
-            f"more do if most of them are almost certain to occur). Split the bag into bags of "
+            f"not pinned: too many labels for exact inference (up to {MOST_LABELS} always work, or "
+            f"{MOST_REQUIREMENTS} if some of them are groups of classes that overlap; more do if "
+            "most of them are almost certain to occur). Split the bag into bags of "
             f"fewer labels; mark its most certain labels as unknown (-1 in y) instead of present, "
             f"as on_intractable='relax' does; or pass the labels of known instances.{more}"
         )
@@ -136,15 +123,12 @@ class IntractableBagWarning(UserWarning):
     """Some labels were treated as optional in bags with too many labels for exact inference."""
 
 
-def relax_impossible(
-    problem: "UnionProblem", impossible: np.ndarray | None = None
-) -> "UnionProblem":
-    """Relax the bags that are impossible for any priors, so that all can be annotated.
+def relax_impossible(problem: "UnionProblem", impossible: np.ndarray) -> "UnionProblem":
+    """Relax impossible bags, so that all can be annotated.
 
     In a bag with an empty label set, all classes become optional, so that its instances get the
     classes of their priors.
     """
-    impossible = problem.impossible if impossible is None else impossible
     if not impossible.any():
         return problem
     nothing = ~problem.allowed.any(axis=1, keepdims=True)
@@ -217,19 +201,18 @@ def most_certain_labels(
     return certain
 
 
-def check_tractable(
-    problem: "UnionProblem",
-    bags: Sequence[int] | np.ndarray,
-    solved: "UnionProblem | None" = None,
-) -> None:
-    """Raise an error that names intractable bags, if there are any.
-
-    `solved` is the problem that the kernels were given, if it is not the same.
-    """
+def check_tractable(problem: "UnionProblem", bags: np.ndarray) -> None:
+    """Raise an error that names intractable bags, if there are any."""
     if len(bags):
-        bags, solved = np.sort(bags), solved or problem
-        facts = solved.n_required, problem.layout.n_free, solved.overlaps
-        raise IntractableBagError(bags.tolist(), *(each[bags].tolist() for each in facts))
+        raise IntractableBagError(*reasons(problem, np.sort(bags)))
+
+
+def reasons(problem: "UnionProblem", bags: np.ndarray) -> tuple[list[int], list[int], list[int]]:
+    """Return intractable bags, and how many labels they require of how many instances."""
+    n_required = (problem.y == 1).sum(axis=1)
+    if problem.groups is not None:
+        n_required += problem.groups.per_bag
+    return bags.tolist(), n_required[bags].tolist(), problem.layout.n_free[bags].tolist()
 
 
 def describe_impossible(bags: Sequence[Any] | np.ndarray, n_bags: int) -> str:
@@ -238,6 +221,14 @@ def describe_impossible(bags: Sequence[Any] | np.ndarray, n_bags: int) -> str:
         f"{len(bags)} of {n_bags} {words().bags} have labels that no labelling of their "
         f"{words().instances} can produce (too few {words().instances}, or no label at all): "
         f"{name_bags(bags)}."
+    )
+
+
+def describe_relaxed(bags: Sequence[Any] | np.ndarray) -> str:
+    """Describe which intractable bags were relaxed."""
+    return (
+        f"{len(bags)} {words().bags} have too many labels for an exact answer: {name_bags(bags)}. "
+        "Those of their labels that are the most certain to occur were taken as optional."
     )
 
 

@@ -19,7 +19,7 @@ from unbag.groups import Groups, checked_groups, runs
 
 from .dispatch import PlainBags, estimated_costs
 from .groups import GroupedBags, allow_members, needed_groups
-from .layout import METHODS, Layout, Method, PackedInference, new_answer, pack
+from .layout import METHODS, Answers, Layout, Method, pack
 from .noise import infer_noisily
 from .policy import (
     ON_IMPOSSIBLE,
@@ -304,12 +304,12 @@ class UnionProblem:
             )  # fmt: skip
             answers = noisy.log_likelihood, noisy.posterior, noisy.error_bound
             return Inference(*answers, NAMES[noisy.served], relaxed)
-        answer, posterior = new_answer(self.layout), np.zeros(log_prior.shape)
+        answer = Answers.into(np.zeros(log_prior.shape), self.n_bags)
 
         def infer(problem, bags):
             # Relaxing labels does not change which classes a bag allows, so that the answers of
             # other bags keep their places.
-            fill(problem, bags, log_prior, answer, posterior, method, tolerance, n_jobs)
+            fill(problem, bags, log_prior, answer, method, tolerance, n_jobs)
             return answer
 
         def labels_to_relax(problem, bags):
@@ -320,7 +320,7 @@ class UnionProblem:
         check_tractable(problem, intractable)
         return Inference(
             log_likelihood=answer.log_likelihood,
-            posterior=posterior,
+            posterior=answer.posterior,
             error_bound=answer.error_bound,
             method=NAMES[answer.served],
             relaxed=relaxed,
@@ -333,8 +333,8 @@ class UnionProblem:
         method: Method = "auto",
         tolerance: float = 1e-9,
         n_jobs: int | None = None,
-    ) -> PackedInference:
-        """Infer with packed posteriors, without relaxing any bag.
+    ) -> Answers:
+        """Infer without relaxing any bag.
 
         Parameters
         ----------
@@ -345,11 +345,11 @@ class UnionProblem:
 
         Returns
         -------
-        PackedInference
+        Answers
             Impossible bags are kept, and intractable ones have no result.
         """
-        answer = new_answer(self.layout)
-        fill(self, np.arange(self.n_bags), log_prior, answer, None, method, tolerance, n_jobs)
+        answer = Answers.into(np.zeros(log_prior.shape), self.n_bags)
+        fill(self, np.arange(self.n_bags), log_prior, answer, method, tolerance, n_jobs)
         return answer
 
     def residual(
@@ -358,7 +358,7 @@ class UnionProblem:
         prior: np.ndarray,
         largest: np.ndarray,
         total: np.ndarray,
-    ) -> PackedInference:
+    ) -> Answers:
         """Subtract the posterior from the prior in place, for fits, on one thread.
 
         Classes come first here, so that the values of one class are contiguous, and a bag of few
@@ -375,10 +375,10 @@ class UnionProblem:
 
         Returns
         -------
-        PackedInference
-            Impossible bags are kept, and intractable ones have no result. Its values are undefined.
+        Answers
+            Impossible bags are kept, and intractable ones have no result. There are no posteriors.
         """
-        answer = new_answer(self.layout)
+        answer = Answers.into(np.empty((0, 0)), self.n_bags)
         for kind in (self.grouped, self.plain):
             if kind is not None:
                 kind.subtract(logits, prior, largest, total, answer)
@@ -389,16 +389,12 @@ def fill(
     problem: UnionProblem,
     bags: NDArray[np.intp],
     log_prior: np.ndarray,
-    answer: PackedInference,
-    posterior: np.ndarray | None,
+    answer: Answers,
     method: Method,
     tolerance: float,
     n_jobs: int | None,
 ) -> None:
-    """Write the answers of some bags, on several threads if there is enough work.
-
-    Posteriors are packed, or written into `posterior` if it is given.
-    """
+    """Write the answers of some bags, on several threads if there is enough work."""
     if method != "auto" and method not in METHODS:
         raise ValueError(f"method must be one of {('auto', *METHODS)}; got {method!r}.")
     if not 0 < tolerance < 1:
@@ -415,7 +411,7 @@ def fill(
         n_threads = 1
 
     def work(bags):
-        given = log_prior, answer, posterior, method, tolerance
+        given = log_prior, answer, method, tolerance
         if grouped is None:
             problem.plain.infer(bags, *given)
             return

@@ -1,4 +1,4 @@
-"""Where data sets lie that may not be shipped, how they are read and kept, and how they get there.
+"""Where data sets lie that may not be shipped, how they are read, and how they get there.
 
 A data set is looked for in the folder that the environment variable ``UNBAG_DATA`` names and then
 in the user's cache. There it is one file ``<name>.npz`` or, in a folder of its own, the files as
@@ -20,7 +20,7 @@ from unbag._files import DataError, atomic_write
 from unbag._messages import listed, warn_caller
 from unbag.bags import offsets_of
 from unbag.datasets.dataset import Dataset, union_of
-from unbag.tables.formats.npz import OPTIONAL, REQUIRED, bags_of, read_arrays, write_arrays
+from unbag.tables.formats.npz import OPTIONAL, REQUIRED, bags_of, read_arrays
 
 # The content of an ``.npz`` file, by name.
 Arrays: TypeAlias = dict[str, Any]
@@ -32,31 +32,19 @@ class DatasetNotFoundError(FileNotFoundError):
 
 @dataclass(frozen=True)
 class Source:
-    """A data set that has to be fetched.
-
-    Parameters
-    ----------
-    name, file : str
-        Of the data set, and of its ``.npz`` file.
-    folder, published : str and tuple of str
-        The folder of the published files, and their names.
-    page : str
-        Where they are published. If that ends with a slash, they can be downloaded from there.
-    description : str
-    convert : callable
-        Turns the folder into the arrays of the ``.npz`` layout. Where they have a ``note``, it is a
-        warning that they are not what was published, and they are not kept.
-    is_union : bool
-        Whether every bag has the labels of its instances and no others.
-    """
+    """A data set that has to be fetched: one ``.npz`` file, or a folder of published files."""
 
     name: str
     file: str
     folder: str
     published: tuple[str, ...]
+    #: Where they are published. If it ends with a slash, they can be downloaded from there.
     page: str
     description: str
+    #: Turns the folder into the arrays of the ``.npz`` layout. A ``note`` among them is a warning
+    #: that they are not what was published.
     convert: Callable[[Path], Arrays]
+    #: Whether every bag has the labels of its instances and no others.
     is_union: bool = True
 
     @property
@@ -86,7 +74,7 @@ def find_local(source: Source) -> Path | None:
 
 
 def fetch(source: Source, *, download: bool = False) -> Dataset:
-    """Read a data set from the data home; convert or download it first where that is needed."""
+    """Read a data set from the data home; download it first if that is asked for and needed."""
     place = find_local(source)
     if place is None:
         if not (download and source.can_be_downloaded):
@@ -94,7 +82,7 @@ def fetch(source: Source, *, download: bool = False) -> Dataset:
         place = downloaded(source)
     if place.is_file():
         try:
-            arrays = read_arrays(place, REQUIRED, [*OPTIONAL, "note"])
+            arrays = read_arrays(place, REQUIRED, OPTIONAL)
         except DataError as error:
             raise DataError(f"{error} Remove it and fetch the data set again.") from error
         return dataset_of(arrays, source, place)
@@ -102,8 +90,6 @@ def fetch(source: Source, *, download: bool = False) -> Dataset:
     dataset = dataset_of(arrays, source, place)
     if "note" in arrays:
         warn_caller(f"{source.name}: {arrays['note']}")
-    elif home := writable_home():
-        write_arrays(home / source.file, arrays)
     return dataset
 
 

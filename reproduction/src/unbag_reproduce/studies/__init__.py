@@ -19,9 +19,6 @@ STUDIES = {
     "sampling": "sampling",
     "dictionary": "dictionary",
     "beyond": "beyond",
-    "violations": "violations",
-    "stability": "stability",
-    "distances": "distances",
     "partitions": "partitions",
     "wider": "wider",
 }

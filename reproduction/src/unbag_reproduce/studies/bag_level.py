@@ -191,9 +191,8 @@ of the published figures ([inductive](#inductive)).
 
 MIMLSVM and MIMLNN measure distances, so they depend on how features are scaled, which the paper
 does not say. Here features lie between zero and one, and whether instances are also brought to
-length one is tuned. MIMLNN on Frost stays short of its published average precision with any scale,
-bias and penalty that we tried. Two other distances between bags pass it, and on Carroll go far
-beyond the published figure ([distances](#distances)), so the paper's is unlikely to be one of them.
+length one is tuned. MIMLNN on Frost stays short of its published average precision with any scale
+and penalty that we tried.
 
 By the paper's definition its dummy would answer no class on these data, with a lower Hamming loss
 than published. On each data set one fixed class has the published loss; that the paper's dummy

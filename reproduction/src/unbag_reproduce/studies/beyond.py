@@ -27,7 +27,6 @@ from unbag_reproduce.additions import (
     row_units,
     scores,
 )
-from unbag_reproduce.both_ways import both_ways_records, both_ways_table
 from unbag_reproduce.figures import Figure, comparison_figure
 from unbag_reproduce.ledger import Results
 from unbag_reproduce.losses import loss_records, loss_table
@@ -293,7 +292,6 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
         }
     )
     tables = [
-        both_ways_table(plan, both_ways_records(plan, ledger)),
         bag_table(found["bags"]),
         rival_table(plan, ledger, found["rivals"]),
         loss_table(plan, found["losses"]),

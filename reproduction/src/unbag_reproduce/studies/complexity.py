@@ -1,24 +1,16 @@
 """The cost of one E-step, counted and timed: Table 9 of the paper.
 
-The paper counts the steps of its two algorithms. Ours needs at most 2^k n of them, and visits
-only those sets of labels that matter: how many these are depends on the priors, so they are
-counted at W = 0, where all classes are alike, and at the fitted model.
+The paper counts the steps of its two algorithms. Ours needs at most 2^k n of them.
 """
 
-from bisect import bisect_left
 from itertools import product
 
 import numpy as np
-from scipy.special import log_softmax
 
-from unbag.union.adaptive import adaptive
-from unbag_reproduce.data import load
 from unbag_reproduce.e_steps import (
     PARTS,
     count_unit,
     e_step_unit,
-    fitted_model,
-    log_priors,
     profile_fit,
     time_random_bags,
 )
@@ -28,9 +20,8 @@ from unbag_reproduce.methods import levels
 from unbag_reproduce.plan import Plan, Study
 from unbag_reproduce.published import published_figure
 from unbag_reproduce.tables import Table, beside, comparison_table
-from unbag_reproduce.unit import Unit, task
+from unbag_reproduce.unit import Unit
 
-TOLERANCE = 1e-9
 #: Bags of these sizes, so many of each, for the time over the number of instances.
 N_INSTANCES = levels([8, 16, 32, 64, 128, 256, 512], quick=[8, 32])
 N_LABELS = (2, 4, 6)
@@ -41,8 +32,6 @@ COUNTED = {
     "substitution": "FAST: k 2ᵏ n",
     "prior": "priors: n C d",
     "dense": "dense: 2ᵏ n",
-    "adaptive_uniform": "adaptive, W = 0",
-    "adaptive_fitted": "adaptive, fitted",
 }
 TIMED = {
     "prior": "priors",
@@ -53,67 +42,6 @@ TIMED = {
     "adaptive": "adaptive",
     "auto": "auto",
 }
-
-
-def visited_sets(share: np.ndarray, tolerance: float = TOLERANCE) -> int:
-    """Count the sets of missing labels that adaptive inference visits in one bag.
-
-    Adaptive inference gives up after a given number of sets. The smallest number with which it
-    does not is what it visits, repeated walks included.
-
-    Examples
-    --------
-    Two labels, each of them surely shown by an instance: nothing can be missing, and the empty
-    set is all there is to visit.
-
-    >>> visited_sets(np.array([[1.0, 0.0], [0.0, 1.0]]))
-    1
-
-    Undecided instances: no label missing, the first, the second; both is impossible.
-
-    >>> visited_sets(np.full((2, 2), 0.5))
-    3
-    """
-    n_instances = share.shape[1]
-    share = np.ascontiguousarray(share)
-    posterior, rest = np.empty_like(share), np.empty(n_instances)
-
-    def gives_up(most):
-        return adaptive(share, np.zeros(n_instances), tolerance, most, posterior, rest)[2]
-
-    enough = 1
-    while gives_up(enough):
-        enough *= 2
-    return bisect_left(range(enough), True, lo=enough // 2 + 1, key=lambda most: not gives_up(most))
-
-
-def adaptive_steps(log_prior: np.ndarray, offsets: np.ndarray, y: np.ndarray) -> int:
-    """Sum up, over bags, the instances times the sets that adaptive inference visits.
-
-    Bags of fewer instances than labels, and those without labels, need no visit.
-    """
-    steps = 0
-    for b, labels in enumerate(y == 1):
-        rows = log_prior[offsets[b] : offsets[b + 1], labels]
-        if 0 < rows.shape[1] <= rows.shape[0]:
-            steps += rows.shape[0] * visited_sets(np.exp(log_softmax(rows, axis=1)).T)
-    return steps
-
-
-@task
-def count_visits(unit: Unit) -> dict[str, int]:
-    """Count what adaptive inference visits in one E-step, at W = 0 or at the fitted model."""
-    bags, y = load(unit.data, unit.draw)
-    if unit.condition["fitted"]:
-        log_prior = log_priors(fitted_model(unit.data, unit.draw), bags.X)
-    else:
-        log_prior = np.zeros((bags.n_instances, y.shape[1]))
-    return {"steps": adaptive_steps(log_prior, bags.offsets, y)}
-
-
-def visit_unit(plan: Plan, name: str, draw: int, fitted: bool) -> Unit:
-    """Return the unit of work that counts visits."""
-    return Unit(count_visits, name, draw, condition={"fitted": fitted}, seed=plan.seed)
 
 
 def size_unit(plan: Plan, method: str, n_labels: int, n_instances: int) -> Unit:
@@ -144,23 +72,11 @@ def units(plan: Plan, ledger: Results | None = None) -> list[Unit]:
         for name in plan.data
         for unit in [
             count_unit(plan, name),
-            *(visit_unit(plan, name, draw, fitted) for draw in plan.draws(name)
-              for fitted in (False, True)),
             *(e_step_unit(plan, name, draw, method) for draw in plan.draws(name)
               for method in TIMED),
             *(profile_unit(plan, name, method) for method in OVER_N),
         ]
     ] + size_units(plan)  # fmt: skip
-
-
-def counts_of(plan: Plan, ledger: Results, name: str) -> dict[str, float]:
-    """Return every count of a data set, those of visits as means over draws."""
-    visits = {
-        key: [ledger[visit_unit(plan, name, draw, fitted)]["steps"] for draw in plan.draws(name)]
-        for key, fitted in (("adaptive_uniform", False), ("adaptive_fitted", True))
-    }
-    means = {key: float(np.mean(steps)) for key, steps in visits.items()}
-    return {**ledger[count_unit(plan, name)], **means}
 
 
 def count_table(plan: Plan, ledger: Results) -> Table:
@@ -171,7 +87,7 @@ def count_table(plan: Plan, ledger: Results) -> Table:
             **beside(found[key], published_figure("complexity", name).get(key)),
         }
         for name in plan.data
-        for found in [counts_of(plan, ledger, name)]
+        for found in [ledger[count_unit(plan, name)]]
         for key in COUNTED
     ]  # fmt: skip
     return comparison_table(
@@ -180,8 +96,7 @@ def count_table(plan: Plan, ledger: Results) -> Table:
         records,
         [
             "n instances and k labels in a bag, C classes, d features. In brackets: the difference "
-            "to the published count. Adaptive: instances times sets of missing labels that are "
-            f"visited for an error bound of {TOLERANCE:g}, at zero weights and at the fitted model."
+            "to the published count."
         ],
         row="data",
         column="steps",
@@ -301,7 +216,7 @@ def present(plan: Plan, ledger: Results) -> list[Table | Figure]:
 
 STUDY = Study(
     "complexity",
-    "the cost of one E-step, counted as in the paper, visited by unbag, and timed",
+    "the cost of one E-step, counted as in the paper, and timed",
     units=units,
     present=present,
     listed=("complexity-size",),

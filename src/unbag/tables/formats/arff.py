@@ -244,27 +244,16 @@ def _read_data(path, lines, header, at_id, at_labels, known):
 
 
 def _numbers(where, rows, features):
-    for instance, row in enumerate(rows, 1):
-        n_values = row.count(",") + 1
+    values = np.empty((len(rows), len(features)))
+    for instance, row in enumerate(rows):
+        texts, place = row.split(","), f"{where}, instance {instance + 1}"
         check(
-            n_values == len(features),
-            f"{where}, instance {instance} has {n_values} values for {len(features)} numeric "
-            "attributes.",
+            len(texts) == len(features),
+            f"{place} has {len(texts)} values for {len(features)} numeric attributes.",
         )
-    try:
-        values = np.array(",".join(rows).split(",") if rows else [], dtype=np.float64)
-    except ValueError:
-        for instance, row in enumerate(rows, 1):
-            for name, text in zip(features, row.split(","), strict=True):
-                try:
-                    float(text)
-                except ValueError as error:
-                    raise DataError(
-                        f"{where}, instance {instance}, feature {name!r}: {shortened(text)} is not "
-                        "a number."
-                    ) from error
-        raise
-    return values.reshape(len(rows), len(features))
+        with faults_at(place):
+            values[instance] = texts
+    return values
 
 
 def _without_labels(where, rows, known, instance_labels):

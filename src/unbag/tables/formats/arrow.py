@@ -44,7 +44,10 @@ class TypedTable(Table):
         """Raise an error if a role does not allow the type of a column."""
         kind = self.schema.field(column).type
         fault = type_fault(kind, role, is_wide)
-        check(fault is None, f"{self.path}, column {column!r} holds {kind}: {fault}")
+        check(
+            fault is None,
+            f"{self.path}, column {column!r} holds {kind}, but {role} needs {fault}.",
+        )
 
     def is_wide(self, roles: Roles) -> bool:
         """Return whether there are lists of numbers among the features, or what may be features."""
@@ -220,20 +223,24 @@ except pa.ArrowNotImplementedError:
     # Older releases know the type, but cannot make text of it.
     VIEWS_OF_TEXT = ()
 
-VALUES = "text, numbers, booleans, dates or times"
-IN_LISTS = "in a table with list columns, "
-
 
 def type_fault(kind: pa.DataType, role: str, is_wide: bool = False) -> str | None:
     """Return what a column of a role of `ALLOWED` should hold; None if the type is allowed.
 
+    Where a row `is_wide`, a bag, it holds lists of what it holds for an instance.
+
     Examples
     --------
     >>> type_fault(pa.binary(), "labels")
-    'labels are text, numbers, booleans, dates or times, or lists of these.'
+    'text, numbers, booleans, dates or times; or lists of these'
     """
-    is_allowed, rule = (ALLOWED_IN_LISTS if is_wide else {}).get(role, ALLOWED[role])
-    return None if is_allowed(kind) else rule
+    is_allowed, words = ALLOWED[role]
+    in_list = is_list(kind) and is_allowed(kind.value_type)
+    if is_wide and role in IN_LISTS:
+        return None if in_list else f"lists of {words}, since rows are bags"
+    if role in ("labels", "unknown") or (is_wide and role in PERHAPS_IN_LISTS):
+        return None if in_list or is_allowed(kind) else f"{words}; or lists of these"
+    return None if is_allowed(kind) else words
 
 
 def is_list(kind: pa.DataType) -> bool:
@@ -262,12 +269,12 @@ def is_value(kind: pa.DataType) -> bool:
 
 def is_list_of_numbers(kind: pa.DataType) -> bool:
     """Return whether a type holds lists of numbers."""
-    return _is_list_of(is_number)(kind)
+    return is_list(kind) and is_number(kind.value_type)
 
 
 def is_list_of_vectors(kind: pa.DataType) -> bool:
     """Return whether a type holds lists of lists of numbers."""
-    return _is_list_of(is_list_of_numbers)(kind)
+    return is_list(kind) and is_list_of_numbers(kind.value_type)
 
 
 def _is_vector(kind):
@@ -278,60 +285,30 @@ def _without_categories(kind):
     return kind.value_type if types.is_dictionary(kind) else kind
 
 
-def _is_list_of(is_allowed: Callable[[pa.DataType], bool]) -> Callable[[pa.DataType], bool]:
-    return lambda kind: is_list(kind) and is_allowed(kind.value_type)
-
-
-def _is_one_or_list_of(is_allowed: Callable[[pa.DataType], bool]) -> Callable[[pa.DataType], bool]:
-    return lambda kind: is_allowed(kind) or _is_list_of(is_allowed)(kind)
-
-
 def _is_number_or_text(kind):
-    return is_number(kind) or is_text(kind) or types.is_null(kind)
+    return is_number(kind) or _is_text_or_null(kind)
 
 
 def _is_text_or_null(kind):
     return is_text(kind) or types.is_null(kind)
 
 
-Rule = tuple[Callable[[pa.DataType], bool], str]
-LABELS = (_is_one_or_list_of(is_value), f"labels are {VALUES}, or lists of these.")
-
-#: What a column may hold, and the words for it, by role.
-ALLOWED: dict[str, Rule] = {
-    "bag": (is_value, f"bag is one value: {VALUES}."),
-    "labels": LABELS,
-    "unknown": LABELS,
-    "label_columns": (is_value, "the column of a label holds 1, 0 and -1."),
-    "embedding": (_is_vector, "a vector is a list of numbers, or text of numbers."),
-    "features": (is_number, "a feature is a number."),
-    "instance_labels": (is_value, f"instance_labels is one value: {VALUES}."),
-    "instance_id": (is_value, f"instance_id is one value: {VALUES}."),
-    "media": (_is_text_or_null, "the name of a picture or recording is text."),
-    "start": (_is_number_or_text, "where an instance begins is a number."),
-    "end": (_is_number_or_text, "where an instance ends is a number."),
-    "band": (_is_number_or_text, "a frequency is a number."),
-    # Columns of a second table of labels, and of corrections.
-    "label": (is_value, f"a label is one value: {VALUES}."),
-    "state": (is_value, "a state is present, unknown or absent."),
-    "known": (is_value, f"a known label is one value: {VALUES}."),
-}
-#: The same in a table of one row per bag, where it differs.
-ALLOWED_IN_LISTS: dict[str, Rule] = {
-    "embedding": (is_list_of_vectors, f"{IN_LISTS}vectors are a list of lists of numbers."),
-    "features": (
-        is_list_of_numbers,
-        f"{IN_LISTS}a feature is a list of numbers. If rows are instances, carry the list columns.",
+#: What a column of a role may hold for an instance or a bag, and the words for it.
+ALLOWED: dict[str, tuple[Callable[[pa.DataType], bool], str]] = {
+    "embedding": (_is_vector, "lists of numbers, or text of numbers"),
+    "features": (is_number, "numbers"),
+    "label_columns": (is_value, "1, 0 or -1"),
+    "media": (_is_text_or_null, "text"),
+    **dict.fromkeys(("start", "end", "band"), (_is_number_or_text, "numbers")),
+    # The last two are columns of a second table of labels.
+    **dict.fromkeys(
+        ("bag", "labels", "unknown", "instance_labels", "known", "instance_id", "label", "state"),
+        (is_value, "text, numbers, booleans, dates or times"),
     ),
-    "instance_labels": (
-        _is_list_of(is_value),
-        f"{IN_LISTS}labels of instances are a list of {VALUES}.",
-    ),
-    "known": (_is_list_of(is_value), f"{IN_LISTS}known labels are a list of {VALUES}."),
-} | {
-    role: (_is_one_or_list_of(ALLOWED[role][0]), f"{ALLOWED[role][1][:-1]}, or a list of such.")
-    for role in ("media", "start", "end", "band")
 }
+#: Roles whose columns hold lists where a row is a bag, and roles whose columns may.
+IN_LISTS = ("embedding", "features", "instance_labels", "known")
+PERHAPS_IN_LISTS = ("media", "start", "end", "band")
 
 
 # Writing.

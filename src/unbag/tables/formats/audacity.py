@@ -9,7 +9,6 @@ the label above it. BirdNET-Analyzer and unbag write a fourth cell, the confiden
 from pathlib import Path
 
 import pyarrow as pa
-from numpy.typing import ArrayLike
 
 from unbag._files import PathLike, check
 from unbag.tables.adapted import (
@@ -20,9 +19,7 @@ from unbag.tables.adapted import (
     labelled_segments,
     numbered_lines,
     span,
-    within,
 )
-from unbag.tables.bag_table import BagTable
 from unbag.tables.spans import Spans, seconds, write_recordings
 from unbag.tagging import label_text
 
@@ -48,7 +45,7 @@ def read_label_tracks(head: Head, _: Choices) -> Adapted:
     The union of the labels are the tags. Frequencies are features if all labels have them. Labels
     are known, unless a program wrote them.
     """
-    bags, spans, labels, bands, places, by_people = [], [], [], [], [], []
+    bags, spans, labels, bands, by_people = [], [], [], [], []
     for path in head.files("label tracks"):
         lines = numbered_lines(path)
         check(lines, f"{path} is empty: it needs a line per label.")
@@ -67,7 +64,6 @@ def read_label_tracks(head: Head, _: Choices) -> Adapted:
             labels.append(label_text(cells[2]) if len(cells) > 2 else "")
             by_people.append(not any(map(str.strip, cells[3:])) and not path.name.endswith(SUFFIX))
             bands.append(None)
-            places.append(within(where, head.path))
     check(spans, f"{head.path} has no labels.")
     columns, tags, notes = labelled_segments(bags, spans, labels, by_people)
     n_without = sum(band is None for band in bands)
@@ -78,25 +74,14 @@ def read_label_tracks(head: Head, _: Choices) -> Adapted:
             *notes,
             f"Frequencies are not used, since {n_without:,} of {len(bands):,} labels have none.",
         )
-    return Adapted(pa.table(columns), tags, places.__getitem__, notes)
+    return Adapted(pa.table(columns), tags, notes)
 
 
-def write_audacity(
-    path: PathLike,
-    table: BagTable,
-    labels: ArrayLike,
-    *,
-    frequencies: bool = False,
-) -> list[Path]:
+def write_audacity(path: PathLike, spans: Spans) -> list[Path]:
     """Write annotated instances as label tracks that Audacity imports; return their paths.
 
-    Frequencies go into a second line of each label.
+    Frequencies, if they were looked for, go into a second line of each label.
     """
-    spans = Spans(table, labels, find_band=frequencies)
-    check(
-        spans.band or not frequencies,
-        f"{table.path} has no columns of frequencies, low and high, to write to {path}.",
-    )
 
     def lines(_, instances):
         for i in instances:

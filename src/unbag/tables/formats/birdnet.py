@@ -23,12 +23,11 @@ from unbag.tables.adapted import (
     Adapted,
     Choices,
     Head,
+    data_row,
     finite_number,
     read_columns,
-    recording_names,
-    segment_columns,
+    segments,
     span,
-    spans_of,
 )
 from unbag.tables.table import open_source
 from unbag.tables.tags import States
@@ -72,24 +71,19 @@ def read_embeddings(head: Head, _: Choices) -> Adapted:
     with source:
         table = read_columns(source, EMBEDDINGS, "BirdNET's embeddings")
         check_rows(head.path, table.num_rows)
+        columns = segments(head.path, *(table.column(each).to_pylist() for each in EMBEDDINGS[:3]))
 
-        def at(row):
-            return f"{head.path}, {source.place(int(row))}"
+        def place(first, row):
+            return f"{data_row(head.path, first + row)}, column 'embedding'"
 
-        def vector_at(first, row):
-            return f"{at(first + int(row))}, column 'embedding'"
-
-        names, starts, ends = (table.column(name).to_pylist() for name in EMBEDDINGS[:3])
-        bags = recording_names(names, lambda row: f"{at(row)}, column 'file_path'")
-        columns = segment_columns(bags, spans_of(starts, ends, at))
         vectors, length = [], 0
         # Chunk by chunk, since numbers take less room than their text.
         for first, chunk in source.chunks(EMBEDDINGS[3:]):
             lists = as_lists(chunk.column("embedding"))
             length = length or first_length(lists)
-            vectors.append(as_rows(lists, partial(vector_at, first), length, np.float64))
+            vectors.append(as_rows(lists, partial(place, first), length, np.float64))
     columns |= named_columns(np.concatenate(vectors))
-    return Adapted(pa.table(columns), None, lambda row: f"row {row + 2}")
+    return Adapted(pa.table(columns), None)
 
 
 def are_detections(head: Head) -> bool:
@@ -153,10 +147,8 @@ def _rows(path: Path, columns: Sequence[str], part: str | None) -> Iterator[Dete
         names = [*columns, *([] if file is None else [file])]
         table = read_columns(source, names, "BirdNET's results")
     cells = (table.column(name).to_pylist() for name in names)
-    for number, (start, end, label, confidence, *recording) in enumerate(
-        zip(*cells, strict=True), 1
-    ):
-        where = f"{path}, data row {number}"
+    for row, (start, end, label, confidence, *recording) in enumerate(zip(*cells, strict=True)):
+        where = data_row(path, row)
         label = label_text(label)
         if columns[2] == "species_name":
             scientific, _, common = label.partition("_")

@@ -14,7 +14,14 @@ from pyarrow import types
 
 from unbag._files import PARQUET, check, check_rows, parsed_json, suffix_of
 from unbag._messages import shortened
-from unbag.tables.adapted import Adapted, Choices, Head, read_columns, recording_names, span
+from unbag.tables.adapted import (
+    Adapted,
+    Choices,
+    Head,
+    read_columns,
+    span,
+    written_by,
+)
 from unbag.tables.tags import only_label, union_of
 from unbag.tables.vectors import feature_columns
 from unbag.tagging import label_text
@@ -23,6 +30,7 @@ from .arrow import ArrowFile, is_list
 
 RECORDING, LABELS, EVENTS = "filepath", "ebird_code_multilabel", "detected_events"
 VECTORS = ("embedding", "embeddings")
+SPAN = {"start_time", "end_time"}
 
 
 def is_birdset(head: Head) -> bool:
@@ -44,7 +52,7 @@ def read_birdset(head: Head, _: Choices) -> Adapted:
     with source:
         names = source.columns
         vectors = next((name for name in VECTORS if name in names), None)
-        others = ("start_time", "end_time", EVENTS, vectors)
+        others = (*SPAN, EVENTS, vectors)
         wanted = [RECORDING, LABELS, *(name for name in others if name in names)]
         table = read_columns(source, wanted, "files like BirdSet's")
     check_rows(head.path, table.num_rows)
@@ -52,7 +60,10 @@ def read_birdset(head: Head, _: Choices) -> Adapted:
     def at(row, column):
         return f"{head.path}, row {row + 1}, column {column!r}"
 
-    bags = recording_names(table.column(RECORDING).to_pylist(), lambda row: at(row, RECORDING))
+    names = table.column(RECORDING).to_pylist()
+    for row, name in enumerate(names):
+        check(label_text(name), f"{at(row, RECORDING)}: the row names no recording.")
+    bags = list(map(str, names))
     labels = _labels(table, source.schema.metadata, at)
     tags = union_of(bags, labels)
     # Segments that people have labelled have the column, too, but no events.
@@ -60,7 +71,7 @@ def read_birdset(head: Head, _: Choices) -> Adapted:
     if has_events and vectors is None:
         return Adapted(_event_table(table, bags, at), tags)
     columns: dict[str, Any] = {"bag": bags}
-    if {"start_time", "end_time"} <= set(table.column_names):
+    if set(table.column_names) >= SPAN:
         spans = [_span(row, table, at) for row in range(len(bags))]
         columns |= {"start": [each[0] for each in spans], "end": [each[1] for each in spans]}
     known = [only_label(each) for each in labels]
@@ -69,8 +80,7 @@ def read_birdset(head: Head, _: Choices) -> Adapted:
         columns |= feature_columns(table.column(vectors), lambda row: at(row, vectors))
     elif "start" in columns:
         columns["duration"] = [
-            None if None in pair else pair[1] - pair[0]
-            for pair in zip(columns["start"], columns["end"], strict=True)
+            None if start is None or end is None else end - start for start, end in spans
         ]
     return Adapted(pa.table(columns), tags)
 
@@ -114,6 +124,8 @@ def class_names(metadata: dict[bytes, bytes] | None, column: str) -> list[str]:
 
 def _span(row: int, table: pa.Table, at: Any) -> tuple[float | None, float | None]:
     """Return where a row begins and ends; None for whole recordings."""
+    if not set(table.column_names) >= SPAN:
+        return None, None
     start, end = (table.column(name)[row].as_py() for name in ("start_time", "end_time"))
     if start is None or end is None:
         return None, None
@@ -122,21 +134,13 @@ def _span(row: int, table: pa.Table, at: Any) -> tuple[float | None, float | Non
 
 def _event_table(table: pa.Table, bags: list[str], at: Any) -> pa.Table:
     """Return a row per event; a recording without events is one itself."""
-    has_spans = {"start_time", "end_time"} <= set(table.column_names)
     rows = []
     for row, (bag, events) in enumerate(zip(bags, table.column(EVENTS).to_pylist(), strict=True)):
-        check(
-            events is None or isinstance(events, list),
-            f"{at(row, EVENTS)}: {shortened(events)} is not a list of pairs of start and end.",
-        )
-        for event in events or ():
-            check(
-                isinstance(event, list) and len(event) == 2 and None not in event,
-                f"{at(row, EVENTS)}: {shortened(event)} is not a pair of start and end.",
-            )
-            rows.append((bag, *span(event[0], event[1], at(row, EVENTS))))
-        if not events:
-            rows.append((bag, *(_span(row, table, at) if has_spans else (None, None))))
+        with written_by("BirdSet", at(row, EVENTS)):
+            pairs = [(start, end) for start, end in events or ()]
+        rows += [(bag, *span(*pair, at(row, EVENTS))) for pair in pairs]
+        if not pairs:
+            rows.append((bag, *_span(row, table, at)))
     names = ("bag", "start", "end")
     cells = map(list, zip(*rows, strict=True))
     columns: dict[str, Any] = dict(zip(names, cells, strict=True))

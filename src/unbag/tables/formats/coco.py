@@ -13,17 +13,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike
 
-from unbag._files import DataError, PathLike, check, writing
-from unbag._messages import listed, shortened
-from unbag.tables.adapted import Adapted, Choices, Head, finite_number
-from unbag.tables.bag_table import BagTable
+from unbag._files import PathLike, check, writing
+from unbag._messages import listed
+from unbag.tables.adapted import Adapted, Choices, Head, finite_number, written_by
 from unbag.tables.spans import Spans, column_numbers
 from unbag.tables.tags import union_of
 from unbag.tagging import label_text
 
-PARTS = ("images", "annotations", "categories")
+PARTS = ("images", "categories", "annotations")
 #: Columns of a box, in pixels, and of the size of its picture.
 BOX = ("x", "y", "width", "height")
 SIZE = ("image_width", "image_height")
@@ -31,7 +29,7 @@ SIZE = ("image_width", "image_height")
 
 def is_coco(head: Head) -> bool:
     """Return whether a JSON file has images, annotations and categories."""
-    return isinstance(head.document, dict) and set(PARTS[:2]) <= head.document.keys()
+    return isinstance(head.document, dict) and {"images", "annotations"} <= head.document.keys()
 
 
 def read_coco(head: Head, _: Choices) -> Adapted:
@@ -40,82 +38,43 @@ def read_coco(head: Head, _: Choices) -> Adapted:
     The tags are the union of the labels. The features are the box and the size of the picture, in
     pixels. Pictures without boxes are left out.
     """
-    document = head.document
-    check(
-        isinstance(document, dict),
-        f"{head.path} is not a file of COCO: expected an object with {', '.join(PARTS)}.",
-    )
-    for part in PARTS:
+    rows, document = [], head.document
+    with written_by("COCO", head.path):
+        pictures, kinds, annotations = (document[part] for part in PARTS)
+        images = {each["id"]: each for each in pictures}
+        categories = {each["id"]: each["name"] for each in kinds}
         check(
-            isinstance(document.get(part), list),
-            f"{head.path} has no list {part!r}, which COCO's annotations have.",
+            (len(images), len(categories)) == (len(pictures), len(kinds)),
+            f"{head.path}: the id of a picture or of a category occurs twice.",
         )
-    images = _by_id(document["images"], "file_name", head, "images")
-    categories = _by_id(document["categories"], "name", head, "categories")
-    rows, places = [], []
-    for number, annotation in enumerate(document["annotations"], 1):
+        annotations = [*annotations]
+    for number, annotation in enumerate(annotations, 1):
         where = f"{head.path}, annotation {number}"
-        check(isinstance(annotation, dict), f"{where} is not an object.")
-        image = _referred(annotation, "image_id", images, where)
-        category = _referred(annotation, "category_id", categories, where)
-        size = [finite_number(image.get(side, 0), where) for side in ("width", "height")]
-        box = _box(annotation, where)
-        rows.append((str(image["file_name"]), label_text(category["name"]), *box, *size))
-        places.append(f"annotation {number}")
+        with written_by("COCO", where):
+            image = images[annotation["image_id"]]
+            bag, label = image["file_name"], categories[annotation["category_id"]]
+            x, y, width, height = annotation["bbox"]
+            numbers = [x, y, width, height, image.get("width", 0), image.get("height", 0)]
+        check(
+            label_text(bag) and label_text(label), f"{where}: its picture or category has no name."
+        )
+        numbers = [finite_number(each, where) for each in numbers]
+        rows.append((str(bag), label_text(label), *numbers))
     check(rows, f"{head.path} has no annotations.")
     names = ("bag", "instance_label", *BOX, *SIZE)
-    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+    columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
     tags = union_of(columns["bag"], [[label] for label in columns["instance_label"]])
-    n_empty = len({str(each["file_name"]) for each in images.values()} - tags.keys())
+    n_empty = len({str(each.get("file_name")) for each in images.values()} - tags.keys())
     notes = (f"Pictures without boxes, left out: {n_empty}.",) if n_empty else ()
-    table = pa.table({name: list(cells) for name, cells in columns.items()})
-    return Adapted(table, tags, places.__getitem__, notes)
+    return Adapted(pa.table(columns), tags, notes)
 
 
-def _is_name(value: Any) -> bool:
-    return isinstance(value, (str, int)) and bool(label_text(value))
-
-
-def _by_id(objects: list[Any], name: str, head: Head, part: str) -> dict[Any, dict[str, Any]]:
-    found: dict[Any, dict[str, Any]] = {}
-    for number, each in enumerate(objects, 1):
-        where = f"{head.path}, {part}, number {number}"
-        check(
-            isinstance(each, dict) and _is_name(each.get("id")) and _is_name(each.get(name)),
-            f"{where} needs an 'id' and a {name!r}.",
-        )
-        check(each["id"] not in found, f"{where}: the id {each['id']} occurs twice.")
-        found[each["id"]] = each
-    return found
-
-
-def _referred(
-    annotation: dict[str, Any], key: str, objects: dict[Any, dict[str, Any]], where: str
-) -> dict[str, Any]:
-    given = annotation.get(key)
-    if not _is_name(given) or given not in objects:
-        raise DataError(f"{where}: the {key} {shortened(given)} does not exist.")
-    return objects[given]
-
-
-def _box(annotation: dict[str, Any], where: str) -> list[float]:
-    box = annotation.get("bbox")
-    if not isinstance(box, list) or len(box) != 4:
-        raise DataError(f"{where}: 'bbox' should be [x, y, width, height], not {shortened(box)}.")
-    return [finite_number(each, f"{where}, 'bbox'") for each in box]
-
-
-def write_coco(
-    path: PathLike,
-    table: BagTable,
-    labels: ArrayLike,
-    *,
-    score: ArrayLike | None = None,
-) -> None:
+def write_coco(path: PathLike, spans: Spans) -> None:
     """Write annotated regions of pictures as annotations of COCO.
 
     Outlines become the ``segmentation``; COCO has no holes, so they are filled.
     """
+    table = spans.table
     columns = () if table.source is None else table.source.columns
     missing = [name for name in (*BOX, *SIZE) if name not in columns]
     check(
@@ -123,7 +82,6 @@ def write_coco(
         f"{table.path} has no boxes in pictures, which files of COCO need: there is no column "
         f"{listed(missing)}.",
     )
-    spans = Spans(table, labels, score, need_times=False)
     boxes = np.stack([column_numbers(table, name, "band") for name in (*BOX, *SIZE)], axis=1)
     outlines = table.column("outline").tolist() if "outline" in columns else None
     names = sorted({label for label in spans.labels if label is not None})

@@ -8,14 +8,20 @@ each, pairs of ids and embeddings in any number of files under ``embeddings/``),
 
 from collections import Counter, defaultdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from unbag._files import DataError, check, existing_file, refuse
-from unbag._messages import shortened
-from unbag.tables.adapted import Adapted, Choices, Head, read_columns, segment_columns, span
+from unbag.tables.adapted import (
+    Adapted,
+    Choices,
+    Head,
+    read_columns,
+    segment_columns,
+    span,
+    written_by,
+)
 from unbag.tables.tags import States, only_label
 from unbag.tables.vectors import feature_columns
 from unbag.tagging import label_text
@@ -62,10 +68,10 @@ def read_database(head: Head, _: Choices) -> Adapted:
         zip(windows["recording_id"], windows["offsets"], strict=True)
     ):
         where = f"{path}, row {row + 1}"
-        if recording not in names:
-            raise DataError(f"{where}: there is no recording {recording} in {RECORDINGS}.")
-        bags.append(names[recording])
-        spans.append(_offsets(offsets, where))
+        with written_by("perch-hoplite", where):
+            start, end = offsets
+            bags.append(names[recording])
+        spans.append(span(start, end, where))
     columns = segment_columns(bags, spans)
     tags = None
     annotations = _annotations(head, names)
@@ -73,7 +79,7 @@ def read_database(head: Head, _: Choices) -> Adapted:
         tags, known = _labels(annotations, list(zip(bags, spans, strict=True)))
         columns["instance_label"] = pa.array(known, pa.string())
     columns |= _features(head, windows["id"])
-    return Adapted(pa.table(columns), tags, lambda row: f"{WINDOWS}, row {row + 1}")
+    return Adapted(pa.table(columns), tags)
 
 
 def _read(path: Path, columns: tuple[str, ...]) -> pa.Table:
@@ -101,14 +107,6 @@ def _recording_names(head: Head) -> dict[int, str]:
     }
 
 
-def _offsets(offsets: Any, where: str) -> Span:
-    check(
-        isinstance(offsets, list) and len(offsets) == 2,
-        f"{where}, column 'offsets': {shortened(offsets)} is not a pair of start and end.",
-    )
-    return span(offsets[0], offsets[1], f"{where}, column 'offsets'")
-
-
 def _annotations(head: Head, names: dict[int, str]) -> list[tuple[str, Span, str, int]]:
     """Return recording, span, label and state of each annotation."""
     if ANNOTATIONS not in head.names:
@@ -118,18 +116,11 @@ def _annotations(head: Head, names: dict[int, str]) -> list[tuple[str, Span, str
     annotations = []
     for row, (recording, offsets, label, kind) in enumerate(zip(*found.values(), strict=True)):
         where = f"{path}, row {row + 1}"
-        if kind not in STATE_OF_TYPE:
-            raise DataError(
-                f"{where}, column 'label_type': {shortened(kind)} is neither 0 (negative), 1 "
-                "(positive) nor 2 (uncertain)."
-            )
-        if not label_text(label):
-            raise DataError(f"{where}, column 'label': the annotation has no label.")
-        if recording not in names:
-            raise DataError(f"{where}: there is no recording {recording} in {RECORDINGS}.")
-        annotations.append(
-            (names[recording], _offsets(offsets, where), label_text(label), STATE_OF_TYPE[kind])
-        )
+        check(label_text(label), f"{where}, column 'label': the annotation has no label.")
+        with written_by("perch-hoplite", where):
+            start, end = offsets
+            bag, state = names[recording], STATE_OF_TYPE[kind]
+        annotations.append((bag, span(start, end, where), label_text(label), state))
     return annotations
 
 

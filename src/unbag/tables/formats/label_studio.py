@@ -12,11 +12,9 @@ from uuid import NAMESPACE_URL, uuid5
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike
 
-from unbag._files import DataError, PathLike, check, writing
-from unbag._messages import shortened
-from unbag.tables.adapted import Adapted, Choices, Head, finite_number, span
+from unbag._files import PathLike, check, refuse, writing
+from unbag.tables.adapted import Adapted, Choices, Head, finite_number, span, written_by
 from unbag.tables.bag_table import BagTable
 from unbag.tables.spans import Spans, column_numbers
 from unbag.tables.tags import States, only_label
@@ -50,7 +48,7 @@ def read_export(head: Head, _: Choices) -> Adapted:
     """
     tasks = _tasks(head.document)
     check(tasks, f"{head.path} holds no tasks of Label Studio.")
-    bags, regions, places = [], [], []
+    bags, regions = [], []
     tags: States = {}
     n_open = 0
     for number, task in enumerate(tasks, 1):
@@ -64,22 +62,24 @@ def read_export(head: Head, _: Choices) -> Adapted:
             isinstance(task.get("data"), dict) and "annotations" in task,
             f"{where} has no 'data' and 'annotations': export as JSON, not as JSON-MIN.",
         )
-        bag = _medium(task["data"], where)
-        results = _results(task["annotations"], where)
+        with written_by("Label Studio", where):
+            texts = {key: text for key, text in task["data"].items()
+                     if isinstance(text, str) and text.strip()}  # fmt: skip
+            check(texts, f"{where}: its 'data' names no picture, recording or text.")
+            bag = next(texts[key] for key in (*MEDIA, *texts) if key in texts)
+            results = _results(task["annotations"])
+            found, chosen = _regions(results or [], where)
         if results is None:
             n_open += 1
             continue
-        states = tags.setdefault(bag, {})
-        found, chosen = _regions(results, where)
         labels = chosen or [label for region in found for label in region["labels"]]
-        states.update(dict.fromkeys(filter(None, map(label_text, labels)), 1))
-        for region in found:
-            bags.append(bag)
-            regions.append(region)
-            places.append(f"task {number}")
+        states = dict.fromkeys(filter(None, map(label_text, labels)), 1)
+        tags.setdefault(bag, {}).update(states)
+        bags += [bag] * len(found)
+        regions += found
     check(tags, f"{head.path}: no task has been annotated.")
-    notes = (f"Tasks without annotations, or with empty ones, left out: {n_open}.",)
-    notes = notes if n_open else ()
+    note = f"Tasks without annotations, or with empty ones, left out: {n_open}."
+    notes = (note,) if n_open else ()
     if not regions:
         return Adapted(None, tags, notes=notes)
     kinds = {("start" in region) for region in regions}
@@ -91,33 +91,18 @@ def read_export(head: Head, _: Choices) -> Adapted:
     columns["instance_label"] = columns["known_label"] = pa.array(known, pa.string())
     if kinds == {True}:
         columns["duration"] = [region["end"] - region["start"] for region in regions]
-    return Adapted(pa.table(columns), tags, places.__getitem__, notes)
+    return Adapted(pa.table(columns), tags, notes)
 
 
-def _medium(data: dict[str, Any], where: str) -> str:
-    texts = {key: value for key, value in data.items() if isinstance(value, str) and value.strip()}
-    check(texts, f"{where}: its 'data' names no picture, recording or text.")
-    return next((texts[key] for key in MEDIA if key in texts), next(iter(texts.values()), ""))
-
-
-def _results(annotations: Any, where: str) -> list[dict[str, Any]] | None:
+def _results(annotations: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
     """Return the results of the annotation that counts; None if there is none."""
-    check(
-        isinstance(annotations, list) and all(isinstance(each, dict) for each in annotations),
-        f"{where}: 'annotations' should be a list of objects.",
-    )
     finished = [
         each for each in annotations if not each.get("was_cancelled") and each.get("result") != []
     ]
     if not finished:
         return None
     best = next((each for each in finished if each.get("ground_truth")), finished[-1])
-    results = best.get("result")
-    check(
-        isinstance(results, list) and all(isinstance(each, dict) for each in results),
-        f"{where}: 'result' should be a list of objects.",
-    )
-    return results
+    return [*best["result"]]
 
 
 def _regions(results: list[dict[str, Any]], where: str) -> tuple[list[dict[str, Any]], list[Any]]:
@@ -149,10 +134,10 @@ def _regions(results: list[dict[str, Any]], where: str) -> tuple[list[dict[str, 
 def _box(value: dict[str, Any], result: dict[str, Any], where: str) -> dict[str, float]:
     """Return a box in pixels; in percent, as if of a picture of 100, if its size is not known."""
     size = [
-        finite_number(result.get(name, 100), f"{where}, {name!r}")
+        finite_number(result.get(name, 100), where)
         for name in ("original_width", "original_height")
     ]
-    sides = (finite_number(value[name], f"{where}, {name!r}") for name in BOX)
+    sides = (finite_number(value[name], where) for name in BOX)
     pixels = [side * size[place % 2] / 100 for place, side in enumerate(sides)]
     return dict(zip((*BOX, *SIZE), [*pixels, *size], strict=True))
 
@@ -163,20 +148,12 @@ def has_boxes(table: BagTable) -> bool:
     return all(name in columns for name in (*BOX, *SIZE))
 
 
-def write_label_studio(
-    path: PathLike,
-    table: BagTable,
-    labels: ArrayLike,
-    *,
-    score: ArrayLike | None = None,
-) -> None:
+def write_label_studio(path: PathLike, spans: Spans) -> None:
     """Write annotated instances as tasks with predictions that Label Studio imports."""
-    boxes = has_boxes(table)
+    score, boxes = spans.score, has_boxes(spans.table)
     kind, field = ("rectanglelabels", "image") if boxes else ("labels", "audio")
-    spans = Spans(table, labels, score, need_times=not boxes)
-    score = spans.score
     if boxes:
-        values = _box_values(table)
+        values = _box_values(spans.table)
     else:
         pairs = zip(spans.start.tolist(), spans.end.tolist(), strict=True)
         values = [{"start": start, "end": end} for start, end in pairs]
@@ -203,12 +180,13 @@ def _box_values(table: BagTable) -> list[dict[str, float]]:
     """Return boxes in percent of their pictures."""
     numbers = {name: column_numbers(table, name, "band") for name in (*BOX, *SIZE)}
     wide, high = (numbers[name] for name in SIZE)
-    if not ((wide > 0) & (high > 0)).all():
-        row = int(np.flatnonzero(~((wide > 0) & (high > 0)))[0])
-        raise DataError(
+    refuse(
+        np.flatnonzero((wide <= 0) | (high <= 0)),
+        lambda row: (
             f"{table.path}, {table.source.place(int(table.rows[row]))}: a picture of "
-            f"{shortened(wide[row])} by {shortened(high[row])} has no percents."
-        )
+            f"{wide[row]} by {high[row]} has no percents."
+        ),
+    )
     sizes = (wide, high, wide, high)
     percents = [100 * numbers[name] / size for name, size in zip(BOX, sizes, strict=True)]
     return [

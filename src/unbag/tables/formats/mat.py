@@ -27,7 +27,7 @@ from unbag._files import (
     refuse,
     unreadable,
 )
-from unbag._messages import listed, shortened
+from unbag._messages import shortened
 from unbag.bags import Bags
 from unbag.labels import LabelSets
 from unbag.tables.arrays import bag_table, checked_bags, dense
@@ -88,7 +88,7 @@ def _needed(path, content, what, is_cells):
     value = _found(content, what)
     if value is None or not (value.dtype == object if is_cells else _is_numeric(value)):
         kind, names = "cell array" if is_cells else "matrix", " or ".join(NAMES[what])
-        raise DataError(f"{path} has no {kind} {names}; it has {listed(list_variables(path))}.")
+        raise DataError(f"{path} has no {kind} {names}: store it under one of these names.")
     return value
 
 
@@ -217,16 +217,6 @@ def load_variables(path: Path, names: Collection[str]) -> dict[str, Any]:
     Numbers have the type of their class, text is an array of strings, one per row, and a cell array
     an array of objects. A struct, or anything else, is an array of type void.
     """
-    return _loaded(path, names)[1]
-
-
-def list_variables(path: Path) -> list[str]:
-    """Return name, shape and class of each variable in a MATLAB file, in words."""
-    return [f"{name} {shape} {kind}" for name, shape, kind in _loaded(path, ())[0]]
-
-
-def _loaded(path, names):
-    """Return what a file has, and the values of some variables, from a process that may crash."""
     try:
         n_bytes = path.stat().st_size
         with path.open("rb") as file:
@@ -259,14 +249,14 @@ def _loaded(path, names):
         raise DataError(
             f"{path} cannot be read: it is not a MATLAB file, or is damaged ({shortened(why)})."
         )
-    found, large, values = pickle.loads(content)
+    large, values = pickle.loads(content)
     if large is not None:
         check_unpacked(f"{path}, variable {shortened(large[0])}", large[1], n_bytes)
     for name, value in values.items():
         # Rows without entries take nothing in the file, but do wherever rows are counted.
         rows = sum(each.shape[0] for each in _sparse_in(value))
         check_unpacked(f"{path}, variable {shortened(name)}", 8 * rows, n_bytes)
-    return found, values
+    return values
 
 
 def _sparse_in(value):

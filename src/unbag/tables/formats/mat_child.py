@@ -1,7 +1,7 @@
 """A process of its own that reads variables of a MATLAB file by SciPy.
 
 SciPy's compiled reader trusts what a file declares, so that a damaged one can crash the process.
-It writes to standard output: a list of the variables, and values by name.
+It writes to standard output the first variable that is too large, if any, and values by name.
 """
 
 import pickle
@@ -39,21 +39,20 @@ def readable(value: Any) -> Any:
 
 
 def main(path: str, most_bytes: str, *names: str) -> None:
-    """Write what a file has, the first variable that is too large, and the values of some."""
+    """Write the first variable that is too large, and the values of some."""
     warnings.simplefilter("ignore")
     # Nothing is lost without a word.
     warnings.simplefilter("error", np.exceptions.ComplexWarning)
     limit_memory(MEMORY + 8 * int(most_bytes))
-    found = whosmat(path)
     sizes = [
         (name, 8 * int(np.prod(shape, dtype=object)))
-        for name, shape, kind in found
+        for name, shape, kind in whosmat(path)
         if name in names and (kind in LARGE or kind.startswith(("int", "uint")))
     ]
     large = next((each for each in sizes if each[1] > int(most_bytes)), None)
     values = {} if large else loadmat(path, variable_names=names, mat_dtype=True, spmatrix=False)
     kept = {name: readable(value) for name, value in values.items() if name in names}
-    sys.stdout.buffer.write(pickle.dumps((found, large, kept), protocol=5))
+    sys.stdout.buffer.write(pickle.dumps((large, kept), protocol=5))
 
 
 if __name__ == "__main__":

@@ -19,10 +19,9 @@ from unbag.tables.adapted import (
     Adapted,
     Choices,
     Head,
+    data_row,
     read_columns,
-    recording_names,
-    segment_columns,
-    spans_of,
+    segments,
 )
 from unbag.tables.tags import States
 from unbag.tables.text import TextFile, is_number
@@ -56,17 +55,14 @@ def read_frame(head: Head, _: Choices) -> Adapted:
         check_rows(head.path, table.num_rows)
 
         def at(row, column):
-            return f"{head.path}, {source.place(int(row))}, column {column!r}"
+            return f"{data_row(head.path, row)}, column {column!r}"
 
-        bags, starts, ends = (table.column(name).to_pylist() for name in INDEX)
-        bags = recording_names(bags, lambda row: at(row, "file"))
-        spans = spans_of(starts, ends, lambda row: at(row, "start_time"))
-        columns = segment_columns(bags, spans)
+        columns = segments(head.path, *(table.column(each).to_pylist() for each in INDEX))
         texts = {name: table.column(name).fill_null("") for name in others}
         if all(_is_of_classes(column) for column in texts.values()):
-            tags, known = _labels(bags, texts)
+            tags, known = _labels(columns["bag"], texts)
             columns["instance_label"] = pa.array(known, pa.string())
-            columns["duration"] = [end - start for start, end in spans]
+            columns["duration"] = pc.subtract(columns["end"], columns["start"])
         else:
             _refuse_counts(texts, at)
             tags = None
@@ -81,7 +77,7 @@ def read_frame(head: Head, _: Choices) -> Adapted:
                     ),
                 )
                 columns[f"{prefix}{name}"] = numbers
-    return Adapted(pa.table(columns), tags, lambda row: f"row {row + 2}")
+    return Adapted(pa.table(columns), tags)
 
 
 def _is_of_classes(column: pa.ChunkedArray) -> bool:

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike
 
 from unbag._files import PathLike, check, check_distinct
 from unbag._messages import listed
@@ -29,7 +28,6 @@ from unbag.tables.adapted import (
     labelled_segments,
     numbered_lines,
     span,
-    within,
 )
 from unbag.tables.bag_table import BagTable
 from unbag.tables.extracted import extracted_facts
@@ -144,8 +142,7 @@ def read_selection_tables(head: Head, choices: Choices) -> Adapted:
         is_other = name in STRUCTURE or has_score([name])
         if not is_other and name != label_column and name not in columns:
             columns[name] = _typed([each.cells[name] for each in found])
-    places = [within(each.where, head.path) for each in found]
-    return Adapted(pa.table(columns), tags, places.__getitem__, notes)
+    return Adapted(pa.table(columns), tags, notes)
 
 
 def is_by_person(selection: Selection) -> bool:
@@ -163,28 +160,19 @@ def _typed(texts: list[str]) -> pa.Array:
     return pa.array([text or None for text in texts], pa.string())
 
 
-def write_raven(
-    path: PathLike,
-    table: BagTable,
-    labels: ArrayLike,
-    *,
-    score: ArrayLike | None = None,
-    media_root: PathLike | None = None,
-) -> list[Path]:
+def write_raven(path: PathLike, spans: Spans, media_root: PathLike | None = None) -> list[Path]:
     """Write annotated instances as selection tables that Raven opens; return their paths.
 
-    Frequencies are found in columns ``low`` and ``high``, or as Raven and Audacity call them.
     ``Begin Path`` and ``File Offset (s)`` say in one table of several recordings where a selection
     is.
     """
-    spans = Spans(table, labels, score, find_band=True)
     is_one = is_one_table(path) and len(spans.groups) > 1
     frequencies = ["Low Freq (Hz)", "High Freq (Hz)"][: len(spans.band)]
     files = ["Begin File", "Begin Path", OFFSET] if is_one else ["Begin File"]
     scores = [] if spans.score is None else [np.round(spans.score, 4)]
     probability = ["Probability"] * len(scores)
     header = [*HEADER, *frequencies, *files, *probability, LABELLED_BY, "Annotation"]
-    begins = begin_times(table, spans) if is_one else dict.fromkeys(spans.groups, 0.0)
+    begins = begin_times(spans) if is_one else dict.fromkeys(spans.groups, 0.0)
 
     def lines(group, instances, numbers):
         file = one_line(Path(group).name)
@@ -192,7 +180,7 @@ def write_raven(
             begin, start, end = begins[group], spans.start[i], spans.end[i]
             places = [file]
             if is_one:
-                places += [one_line(begin_path(table, group, media_root)), seconds(start)]
+                places += [one_line(begin_path(spans.table, group, media_root)), seconds(start)]
             yield [
                 str(number), "Spectrogram 1", "1", seconds(begin + start), seconds(begin + end),
                 *(seconds(values[i]) for values in spans.band), *places,
@@ -209,13 +197,13 @@ def write_raven(
     return [Path(path)]
 
 
-def begin_times(table: BagTable, spans: Spans) -> dict[str, float]:
+def begin_times(spans: Spans) -> dict[str, float]:
     """Return when each recording begins, if they are played one after the other.
 
     That is how Raven counts ``Begin Time (s)`` where several sounds are opened as one. A recording
     of unknown length is taken to end with its last instance.
     """
-    facts = extracted_facts(table.source)
+    facts = extracted_facts(spans.table.source)
     known = {} if facts is None else facts.seconds
     lengths = dict.fromkeys(spans.groups, 0.0)
     for group, end in zip(spans.recordings, spans.end.tolist(), strict=True):

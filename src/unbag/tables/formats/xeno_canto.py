@@ -11,7 +11,7 @@ from typing import Any
 
 from unbag._files import DataError, check, parsed_json
 from unbag._messages import shortened
-from unbag.tables.adapted import Adapted, Choices, Head, read_columns
+from unbag.tables.adapted import Adapted, Choices, Head, data_row, read_columns
 from unbag.tables.tags import States
 from unbag.tables.text import TextFile
 from unbag.tagging import label_text
@@ -71,8 +71,8 @@ def _recordings(head: Head) -> Iterator[tuple[str, dict[str, Any]]]:
     with source:
         names = [*FIELDS, *(["also"] if "also" in source.columns else [])]
         table = read_columns(source, names, "xeno-canto's metadata")
-        for row, recording in enumerate(table.to_pylist(), 1):
-            yield f"{head.path}, data row {row}", recording
+        for row, recording in enumerate(table.to_pylist()):
+            yield data_row(head.path, row), recording
 
 
 def _background(also: Any, where: str) -> list[Any]:
