@@ -21,13 +21,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr
 from sklearn.utils.validation import check_is_fitted
 
+from unbag._messages import warn_caller
 from unbag.annotations import hold_none
 from unbag.bags import Bags, offsets_of
-from unbag.estimators.answers import UnionClassifier, warn_of_relaxed
+from unbag.estimators.answers import UnionClassifier
 from unbag.estimators.contract import read_labels
 from unbag.groups import runs
 from unbag.labels import LabelSetsLike
-from unbag.union import Inference, UnionProblem
+from unbag.union import Inference, IntractableBagWarning, UnionProblem
+from unbag.union.policy import describe_relaxed
 from unbag.validation import check_known_background, known_columns
 
 #: Answers that are less probable are not tried.
@@ -73,7 +75,8 @@ class Beliefs:
             scores, given = model.instance_log_proba(bags), model.conditioner_
             problem, rates = given.problem(bags.offsets, labels, pinned), given.rates
             inferred, log_prior = given.infer(scores, problem), given.log_prior(scores, problem)
-            warn_of_relaxed(inferred)
+            if len(relaxed := np.flatnonzero(inferred.relaxed.any(axis=1))):
+                warn_caller(describe_relaxed(relaxed), IntractableBagWarning)
             posterior = inferred.posterior
         else:
             # Instances are independent for such a model, as in bags whose classes are all optional.
