@@ -306,7 +306,7 @@ def test_the_command_counts_tags_without_an_instance(files, run):
     assert sorted(row["annotation"] for row in rows_of(files / "a.csv")) == ["owl", "owl", "wren"]
     code, _, errors = run(*arguments, "--joint", "--ignore-labels")
     assert code == 1
-    assert "there are no labels of bags" in errors
+    assert "there are no tags" in errors
 
 
 @pytest.mark.parametrize("options", [[], ["--joint", "--background-name", "noise"]])

@@ -243,7 +243,7 @@ def read_for_model(
     """
     check(
         use_labels or corrections is None,
-        f"{argument('corrections')} corrects labels of bags: leave out {argument(*remedy)}, or "
+        f"{argument('corrections')} corrects tags: leave out {argument(*remedy)}, or "
         f"{argument('corrections')}.",
     )
     table = source.read(roles, need_labels=False, progress=progress)

@@ -29,7 +29,7 @@ def fit(
     ignore_known: Annotated[bool, o.rarely("--ignore-known", help=o.IGNORE_KNOWN)] = False,
     minutes: Annotated[
         float | None,
-        o.rarely(min=0, help="With --model auto: time limit; the best found so far is kept."),
+        o.rarely(min=0, help="With --model auto: time limit; keeps the best settings so far."),
     ] = None,
     in_memory: Annotated[bool, o.rarely("--in-memory", help=o.IN_MEMORY)] = False,
     out_of_core: Annotated[bool, o.rarely("--out-of-core", help=o.OUT_OF_CORE)] = False,

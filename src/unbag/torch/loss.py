@@ -651,3 +651,15 @@ class UnionLoss(torch.nn.Module):
         self.counts = BagCounts(counts[SLOW], counts[IMPOSSIBLE], counts[RELAXED])
         warn_of_impossible(counts)
         return loss
+
+    def extra_repr(self) -> str:
+        """Return the settings shown in the repr of the module."""
+        rates = "".join(
+            f"{name}={rate.tolist()}, "
+            for name, rate in (("missed_rate", self.missed_rate), ("false_rate", self.false_rate))
+            if rate is not None
+        )
+        return (
+            f"background={self.background}, {rates}reduction={self.reduction!r}, "
+            f"on_impossible={self.on_impossible!r}, on_intractable={self.on_intractable!r}"
+        )
