@@ -30,7 +30,9 @@ class Lines(MediaKind):
     def schema(self):
         return pa.schema([("file", pa.string()), ("value", pa.float32())])
 
-    def instances(self, path: Path, name: str):
+    def instances(self, path: Path, name: str, on_share=None):
+        if on_share is not None:
+            on_share(0.5)
         log = path.parent.parent / "log.txt"
         with log.open("a") as file:
             file.write(f"{name}\n")

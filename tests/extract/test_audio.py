@@ -206,6 +206,13 @@ def test_samples_that_are_no_numbers_are_silence(tmp_path):
     assert any(abs(row["start"] - 1) < 0.1 and row["low"] < 3000 < row["high"] for row in rows)
 
 
+def test_clipping_is_said(tmp_path):
+    write_wav(tmp_path / "a.wav", np.clip(30 * beeps(), -1, 1), RATE)
+    result, rows = extracted(tmp_path / "a.wav", tmp_path)
+    assert "full scale: clipped" in result.notes["a.wav"]
+    assert rows
+
+
 def test_a_file_that_ends_early_is_read_as_far_as_it_goes(folder, tmp_path):
     content = (folder / "good.wav").read_bytes()
     (folder / "good.wav").write_bytes(content[: len(content) * 2 // 3])

@@ -92,6 +92,19 @@ def test_processes_do_not_change_the_table(folder, tmp_path):
     assert seen[-1][0] == seen[-1][1] == sum(p.stat().st_size for p in folder.rglob("*.num"))
 
 
+def test_progress_is_told_within_files(folder, tmp_path):
+    seen = []
+    extract(
+        Lines(), folder, tmp_path / "t.parquet", *tags_of(folder),
+        on_progress=lambda done, total: seen.append((done, total)),
+    )  # fmt: skip
+    sizes = [path.stat().st_size for path in folder.rglob("*.num")]
+    assert seen == sorted(seen)
+    assert len(seen) == 2 * len(sizes)
+    assert {total for _, total in seen} == {sum(sizes)}
+    assert seen[-1][0] == sum(sizes)
+
+
 def test_files_that_fail_are_named_and_the_others_are_there(folder, tmp_path):
     (folder / "f3.num").write_text("three")
     (folder / "f4.num").write_text("bug")

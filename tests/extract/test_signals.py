@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import warnings
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -120,6 +121,19 @@ def test_recordings_of_one_table_are_those_of_its_column(tmp_path, suffix):
     assert "instances of 3 recordings in 1 file." in summary(result, "recordings")[0]
     read = tables.read(tmp_path / "t.parquet")
     assert read.roles.bag == "file"
+
+
+def test_progress_is_told_within_a_table(tmp_path, monkeypatch):
+    monkeypatch.setattr(streams, "rows_of", partial(streams.rows_of, chunk_bytes=4000))
+    path = tmp_path / "a.csv"
+    written(path, table(*swing(60.0)))
+    kind = streams.Signals().prepared({path.name: path})
+    shares = []
+    with_report = kind.instances(path, "a", shares.append)
+    assert shares == sorted(set(shares))
+    assert len(shares) > 10
+    assert shares[-1] == 1.0
+    assert with_report.rows.equals(kind.instances(path, "a").rows)
 
 
 def test_recordings_may_be_mixed(tmp_path):
@@ -464,6 +478,7 @@ def test_a_recording_too_short_for_a_window_is_listed(tmp_path):
     written(tmp_path / "in/short.csv", table(times[:20], values[:20]))
     result, rows = extracted(tmp_path / "in", tmp_path)
     assert result.without_instances == ["one.csv", "short.csv"]
+    assert result.notes["one.csv"] == "Too few samples for a window: 1."
     assert {row["file"] for row in rows} == {"good.csv"}
 
 

@@ -307,12 +307,13 @@ def extract_shown(
     with progress("extracting") as report:
 
         def on_file(done: int, total: int, name: str, fault: str | None) -> None:
-            report(done, total)
             if fault is not None:
                 messages.say(f"unbag: error: {fault}")
 
         try:
-            result = extract(kind, folder, output, tags, roles, n_jobs=jobs, on_file=on_file)
+            result = extract(
+                kind, folder, output, tags, roles, n_jobs=jobs, on_file=on_file, on_progress=report
+            )
         except KeyboardInterrupt:
             messages.say("Finished files are kept: run the same command again to resume.")
             raise

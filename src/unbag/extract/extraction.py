@@ -51,7 +51,7 @@ from unbag.tables.roles import Roles
 from unbag.tables.writing import write_tables
 from unbag.tagging import ANY_LABEL, DELIMITER, NO_LABEL, write_cell
 
-from .kinds import FileInstances, MediaKind
+from .kinds import FileInstances, MediaKind, OnShare, ignore_share
 from .stretches import Stretches, TagsByStretch, are_timed, bags_of
 from .tags import (
     MatchedTags,
@@ -71,6 +71,8 @@ logger: logging.Logger = logging.getLogger(__name__)
 #: Called with the bytes of the files that are done, those of all files, the name of the last one,
 #: and its fault or None.
 OnFile = Callable[[int, int, str, str | None], None]
+#: Called with the bytes that are done, parts of files among them, and those of all files.
+OnProgress = Callable[[float, int], object]
 
 
 class ExtractOptions(TypedDict, total=False):
@@ -207,6 +209,7 @@ def extract(
     *,
     n_jobs: int | None = 1,
     on_file: OnFile | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Extracted:
     """Find and describe the instances of all files of a folder, and write them as one table.
 
@@ -253,12 +256,19 @@ def extract(
         jobs = min(most_jobs, max(len(pending), 1))
         n_threads = max(1, most_jobs // jobs)
         pending = [replace(work, kind=work.kind.on_threads(n_threads)) for work in pending]
-        for work, fault in completed(_do, pending, jobs):
+
+        def reported(work: FileWork) -> str | None:
+            size = sizes[work.name]
+            return _do(work, lambda share: on_progress and on_progress(done + share * size, total))
+
+        for work, fault in completed(reported if jobs == 1 else _do, pending, jobs):
             done += sizes[work.name]
             if fault is not None:
                 failed[work.name] = fault
             if on_file is not None:
                 on_file(done, total, work.name, fault)
+            if on_progress is not None:
+                on_progress(done, total)
         finished = {name: part_of(name) for name in found.paths if name not in failed}
         result, notes = _write(kind, folder, output, finished, matched, read, failed, found.others)
         shutil.rmtree(parts, ignore_errors=True)
@@ -277,14 +287,14 @@ def _say(*sentences: str) -> None:
 # One file.
 
 
-def _do(work: FileWork) -> str | None:
+def _do(work: FileWork, on_share: OnShare = ignore_share) -> str | None:
     """Extract from one file, and keep what is found; return its fault in a line, or None."""
     try:
         _check_name(work.name)
         state = file_state(work.path)
         # Opening a pipe would wait for somebody to write to it.
         existing_file(work.path)
-        found = work.kind.instances(work.path, work.name)
+        found = work.kind.instances(work.path, work.name, on_share)
         changed = file_state(work.path) != state
         check(not changed, f"{work.path} has changed while it was read: start again.")
         _write_part(work, found, state)

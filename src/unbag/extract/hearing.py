@@ -17,6 +17,7 @@ from unbag._files import DataError, PathLike, check
 from unbag._messages import argument, installing
 from unbag.tables.vectors import PREFIX
 
+from .kinds import OnShare
 from .networks import Network, written
 from .sound_files import HIGHEST_RATE, LOWEST_RATE, resampled
 
@@ -33,6 +34,8 @@ BIRDNET_TERMS = (
 EDGE_SECONDS, FADE_SECONDS = 0.05, 0.02
 # The longest that a network may be said to hear at once.
 MOST_SECONDS = 600
+# Inputs of a network that are in memory at once: BirdNET's take half a megabyte each.
+BATCH = 8
 
 
 @dataclass(frozen=True)
@@ -60,16 +63,33 @@ class Ears:
         waveform: NDArray[np.float32],
         rate: int,
         spans: NDArray[np.float64],
+        on_share: OnShare,
     ) -> NDArray[np.float32]:
         """Return what a network says of spans of a waveform, which begin and end at seconds of it.
 
         A span longer than the network hears at once is cut into windows, and their mean counts.
         """
-        found = np.empty((len(spans), self.size), np.float32)
+        total = np.zeros((len(spans), self.size))
+        count = np.zeros((len(spans), 1))
+        own: list[int] = []
+        waiting: list[NDArray[np.float32]] = []
+
+        def run() -> None:
+            np.add.at(total, own, heard(network, np.array(waiting)))
+            np.add.at(count, own, 1)
+            own.clear()
+            waiting.clear()
+
         for place, (start, end) in enumerate(spans):
-            windows = np.array([*self._windows(waveform, rate, start, end)])
-            found[place] = heard(network, windows).mean(axis=0, dtype=np.float64)
-        return found
+            for window in self._windows(waveform, rate, start, end):
+                own.append(place)
+                waiting.append(window)
+                if len(waiting) == max(BATCH, network.shape[0] or 1):
+                    run()
+            on_share((place + 1) / len(spans))
+        if waiting:
+            run()
+        return (total / count).astype(np.float32)
 
     def _windows(
         self, waveform: NDArray[np.float32], rate: int, start: float, end: float

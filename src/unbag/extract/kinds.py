@@ -6,7 +6,7 @@ what was stopped, and writes the table. To add a kind, derive from `MediaKind`, 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import inf
 from pathlib import Path
@@ -20,6 +20,13 @@ from unbag.tables.roles import Roles
 
 from .given_segments import Given
 from .networks import Network
+
+#: Called with the share of a file that is done, from 0 to 1.
+OnShare = Callable[[float], object]
+
+
+def ignore_share(share: float) -> None:
+    """Do nothing about the share of a file that is done."""
 
 
 @dataclass(frozen=True)
@@ -147,8 +154,9 @@ class MediaKind(ABC):
         """Return the columns of the rows, the bag's among them."""
 
     @abstractmethod
-    def instances(self, path: Path, name: str) -> FileInstances:
+    def instances(self, path: Path, name: str, on_share: OnShare = ignore_share) -> FileInstances:
         """Find the instances of a file, which the table calls `name`.
 
-        A file that cannot be used is a DataError, OSError or ValueError with a message of one line.
+        Files that take long call `on_share` now and then. A file that cannot be used is a
+        DataError, OSError or ValueError with a message of one line.
         """

@@ -22,7 +22,7 @@ from unbag.tables.vectors import PREFIX
 
 from .extraction import Extracted, ExtractOptions, extracted
 from .given_segments import Given, matched_masks, read_picture_boxes
-from .kinds import FileInstances, MediaKind
+from .kinds import FileInstances, MediaKind, OnShare, ignore_share
 from .maps import (
     SCALE,
     SCALES,
@@ -563,7 +563,7 @@ class Images(MediaKind):
             *((name, pa.float32()) for name in self.features),
         ])  # fmt: skip
 
-    def instances(self, path: Path, name: str) -> FileInstances:
+    def instances(self, path: Path, name: str, on_share: OnShare = ignore_share) -> FileInstances:
         """Find and describe the regions of a picture."""
         picture = read_picture(path, self.size)
         notes = [*picture.notes]

@@ -24,7 +24,7 @@ from .given_segments import (
     window_boxes,
 )
 from .hearing import BIRDNET, BIRDNET_TERMS, Ears, opened_ears, without_network
-from .kinds import FileInstances, MediaKind
+from .kinds import FileInstances, MediaKind, OnShare, ignore_share
 from .networks import Network
 from .sound_files import (
     BLOCK_SECONDS,
@@ -245,7 +245,7 @@ class Audio(MediaKind):
         features = [(name, pa.float32()) for name in self.features]
         return pa.schema([("file", pa.string()), *numbers, *features])
 
-    def instances(self, path: Path, name: str) -> FileInstances:
+    def instances(self, path: Path, name: str, on_share: OnShare = ignore_share) -> FileInstances:
         """Find and describe the calls of a recording."""
         given = None if self.boxes is None else self.boxes.values.get(name, np.empty((0, 4)))
         longest = self.windows or 0.0
@@ -255,7 +255,14 @@ class Audio(MediaKind):
         view = Spectrogram(self.sample_rate, self.lowest)
         found: list[tuple[NDArray[np.float64], NDArray[np.float32]]] = []
         notes = []
+        done = 0.0
         for block in recording.blocks():
+            before, done = done, recording.share
+            on_share(before)
+
+            def within(share: float, before: float = before, done: float = done) -> None:
+                on_share(before + share * (done - before))
+
             seconds = len(block.waveform) / self.sample_rate
             own = self._given_in(block, block.offset + seconds, given)
             if own is not None and not len(own):
@@ -265,7 +272,7 @@ class Audio(MediaKind):
             if own is None:
                 is_new = _is_new(boxes, block, found[-1][0] if found else boxes[:0])
                 boxes, features = boxes[is_new], features[is_new]
-            found.append((boxes, self._with_heard(features, boxes, block)))
+            found.append((boxes, self._with_heard(features, boxes, block, within)))
         if given is not None and len(given):
             is_late = given[:, 0] >= recording.seconds
             if is_late.any():
@@ -276,12 +283,12 @@ class Audio(MediaKind):
         lengths = {name: round(recording.seconds, 6)}
         return FileInstances(rows, nothing, [*recording.notes, *notes], lengths)
 
-    def _with_heard(self, features, boxes, block):
+    def _with_heard(self, features, boxes, block, on_share):
         """Return the features of segments, with what the network hears in them."""
         if self.network is None or self.ears is None:
             return features
         spans = boxes[:, :2] - block.offset
-        heard = self.ears.vectors(self.network, block.original, block.rate, spans)
+        heard = self.ears.vectors(self.network, block.original, block.rate, spans, on_share)
         return heard if self.embed_only else np.concatenate([features, heard], axis=1)
 
     def _given_in(self, block, end, given):

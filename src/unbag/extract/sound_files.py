@@ -22,6 +22,8 @@ LOWEST_RATE, HIGHEST_RATE = 4000, 400_000
 BLOCK_SECONDS = 60
 # Samples of all channels that are read at once.
 MOST_SAMPLES = 1 << 20
+# A recording with a larger share of samples at full scale is clipped.
+CLIPPED_SHARE, FULL_SCALE = 0.001, 0.999
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,9 @@ class Recording:
         self._channel = channel
         self._margin = int(np.ceil(margin))
         self._n_bad = 0
+        self._n_clipped = 0
         self.seconds: float = 0.0
+        self.share: float = 0.0
         self.notes: list[str] = []
 
     def blocks(self) -> Iterator[Block]:
@@ -88,6 +92,7 @@ class Recording:
             is_last = n_read < wanted
             kept = np.concatenate([kept, new])
             self.seconds = n_read / rate
+            self.share = min(n_read / max(file.frames, 1), 1.0)
             if is_last and not n_read:
                 raise DataError(f"{self._path} holds no sound: it has no samples.")
             yield Block(
@@ -104,6 +109,9 @@ class Recording:
                 f"{counted(self._n_bad, 'sample is not a number', 'samples are not numbers')}: "
                 "taken for silence."
             )
+        share = self._n_clipped / n_read
+        if share > CLIPPED_SHARE:
+            self.notes.append(f"{100 * share:.1f} % of the samples are at full scale: clipped.")
 
     def _read(self, file, n_samples):
         """Read this many samples, or those that are left, as one channel."""
@@ -128,6 +136,7 @@ class Recording:
             own = part[:, 0]
         else:
             own = part.mean(axis=1)
+        self._n_clipped += int((np.abs(part).max(axis=1) >= FULL_SCALE).sum())
         return np.ascontiguousarray(own)
 
 

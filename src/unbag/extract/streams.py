@@ -25,7 +25,7 @@ from unbag.tables.table import open_source
 from .descriptions import FEWEST_SAMPLES, WindowDescription
 from .extraction import Extracted, ExtractOptions, extracted
 from .given_segments import checked_windows
-from .kinds import FileInstances, MediaKind
+from .kinds import FileInstances, MediaKind, OnShare, ignore_share
 from .layouts import ZONED_STAMPS, LayoutGuess, Rows, SignalLayout, guessed_layout, rows_of
 from .windows import (
     LONGEST_WINDOW,
@@ -171,10 +171,10 @@ class Signals(MediaKind):
             columns.append(("time", pa.timestamp("us", zone)))
         return pa.schema([*columns, *((name, pa.float32()) for name in self.description.features)])
 
-    def instances(self, path: Path, name: str) -> FileInstances:
+    def instances(self, path: Path, name: str, on_share: OnShare = ignore_share) -> FileInstances:
         """Cut the recordings of a file into windows."""
         with open_source(path, TABLES) as source:
-            return SignalReader(self, source, name).instances()
+            return SignalReader(self, source, name).instances(on_share)
 
 
 def _rounded(rate: float) -> float:
@@ -267,8 +267,9 @@ class SignalReader:
         recording.sampling = sampling
         recording.cutter = Cutter(self._description, hop, sampling)
 
-    def instances(self) -> FileInstances:
+    def instances(self, on_share: OnShare) -> FileInstances:
         """Read the values, and return the windows of all recordings."""
+        n_rows, n_read = sum(recording.n_left for recording in self._recordings.values()), 0
         for rows in self._rows(with_values=True):
             for code, name in enumerate(rows.names):
                 recording = self._recordings[name]
@@ -283,6 +284,8 @@ class SignalReader:
                     self._cut(recording, is_last)
                 if is_last:
                     self._finished.append(name)
+            n_read += len(rows.times)
+            on_share(n_read / n_rows)
         return self._result()
 
     def _cut(self, recording: SignalRecording, is_last: bool) -> None:
@@ -322,9 +325,9 @@ class SignalReader:
             columns += [pa.array(each) for each in windows.features.T]
             parts.append(pa.Table.from_arrays(columns, schema=schema))
         rows = pa.concat_tables(parts) if parts else schema.empty_table()
-        return FileInstances(rows, without, self._notes(), seconds)
+        return FileInstances(rows, without, self._notes(without), seconds)
 
-    def _notes(self) -> list[str]:
+    def _notes(self, without: Sequence[str]) -> list[str]:
         """Describe the oddities of all recordings of the file, and what was done about them."""
         recordings = self._recordings.values()
         summaries = [recording.times for recording in recordings]
@@ -356,6 +359,14 @@ class SignalReader:
         ):  # fmt: skip
             if n_odd := total(name):
                 notes.append(note.format(counted(int(n_odd), one, several)))
+        few = {name: self._recordings[name].times.n_rows for name in without}
+        counts = [
+            f"{n_rows}" if self._kind.one_bag_per_file else f"{shortened(name)} has {n_rows}"
+            for name, n_rows in few.items()
+            if n_rows < FEWEST_SAMPLES
+        ]
+        if counts:
+            notes.append(f"Too few samples for a window: {listed(counts)}.")
         return notes
 
 
