@@ -67,7 +67,7 @@ def test_sparse_features_stay_sparse(coloured, client):
     agree(unbag.dask.fit(ORLogisticRegression(max_iter=6), given, client), model)
 
 
-@pytest.mark.filterwarnings("ignore:.*bags have (label sets|too many labels)")
+@pytest.mark.filterwarnings("ignore:.*bags have (labels that|too many labels)")
 def test_impossible_and_intractable_bags_are_what_they_are_in_memory(rng, client):
     """One bag with fewer instances than labels, and one of thirty labels on thirty instances."""
     names = [f"c{c:02}" for c in range(30)]

@@ -50,7 +50,7 @@ def test_a_partition_that_has_travelled_answers_the_same(noise, held):
     there = answer(travelled, of_it, 7, asked)
     np.testing.assert_array_equal(here.gradient, there.gradient)
     assert here.value == there.value
-    assert here.intractable == there.intractable == ((7, 30, 30, False),)
+    assert here.intractable == there.intractable == ((7, 30, 30),)
 
 
 def test_labels_are_relaxed_alike_if_a_task_is_done_again(held):

@@ -61,7 +61,7 @@ def test_known_labels_of_instances_are_used_only_if_they_are_named(coloured, wri
     agree(found, model)
 
 
-@pytest.mark.filterwarnings("ignore:.*bags have (label sets|too many labels)")
+@pytest.mark.filterwarnings("ignore:.*bags have (labels that|too many labels)")
 def test_impossible_and_intractable_bags_are_what_they_are_in_memory(rng, write, tmp_path):
     """One bag with fewer instances than labels, and one of thirty labels on thirty instances."""
     names = np.array([f"c{c:02}" for c in range(30)])
