@@ -8,6 +8,7 @@ import torch
 
 from group_bags import draw_group_bag
 from unbag.bags import offsets_of
+from unbag.groups import Groups
 from unbag.torch import (
     UnionLoss,
     annotate,
@@ -17,7 +18,6 @@ from unbag.torch import (
     union_loss_linear,
 )
 from unbag.union import (
-    Groups,
     ImpossibleBagError,
     IntractableBagError,
     infer,
