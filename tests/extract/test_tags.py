@@ -94,9 +94,17 @@ def test_the_commonest_tags_are_named_and_the_others_counted(tmp_path):
         (["wren;owl", "wren", "owl"], ";", "tags are separated by ';', since no cell has a '|'"),
         (["wren, owl", "owl,tit", "tit, wren"], ",", "tags are separated by ','"),
         # Names of species have commas, too.
-        (["Tit, Great", "Tit, Blue", "Tit, Coal"], None, "'Tit, Blue' and 2 more tags with ','"),
-        (["wren|owl", "wren;owl"], None, "'wren;owl' with ';' is read as one tag"),
-        (["wren/owl", "wren"], None, "'wren/owl' with '/' is read as one tag"),
+        (["Tit, Great", "Tit, Blue", "Tit, Coal"], None, "3 tags with ',', such as 'Tit, Blue'"),
+        (
+            ["wren|owl", "wren;owl"],
+            None,
+            "1 tag with ';', such as 'wren;owl'",
+        ),
+        (
+            ["wren/owl", "wren"],
+            None,
+            "1 tag with '/', such as 'wren/owl'",
+        ),
         (["wren|owl", "wren"], None, ""),
         (["['wren', 'owl']", "['owl', 'wren']", "['owl']"], None, "tags: owl 3, wren 2."),
     ],

@@ -137,10 +137,10 @@ class TagSummary:
                 f"{argument('none', name)}."
             )
         for sign, names in self.separators.items():
-            more = f" and {counted(len(names) - 1, 'more tag')}" if len(names) > 1 else ""
             lines.append(
-                f"{shortened(names[0])}{more} with {sign!r} is read as one tag: if it is several, "
-                f"use {argument('label_separator', sign)}."
+                f"{counted(len(names), 'tag')} with {sign!r}, such as {shortened(names[0])}: if "
+                "each is several, use "
+                f"{argument('label_separator', sign)}."
             )
         return lines
 

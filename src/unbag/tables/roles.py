@@ -109,10 +109,10 @@ class Roles:
     unknown: Annotated[str | None, Role(
         "Column with tags that are unsure: the bag may have them or not.")] = None
     label_table: Annotated[PathLike | None, Role(
-        "Another table, with columns bag and label, in place of `labels`.",
+        "Another table, with columns bag and label, instead of a column of labels.",
         "file", "str or path, optional", is_shown=True, is_remembered=False)] = None
     label_columns: Annotated[Sequence[str] | None, Role(
-        "One 0/1 column per label, in place of `labels`; or patterns such as is_*.",
+        "One 0/1 column per label, instead of a column of labels; or patterns such as is_*.",
         "columns", is_shown=True)] = None
     embedding: Annotated[str | None, Role(
         "Column of vectors; each of their entries is a feature.", is_shown=True)] = None
