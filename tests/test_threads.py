@@ -26,6 +26,16 @@ if __name__ == "__main__":
         raise KeyboardInterrupt
 """
 
+MASKS = """
+import signal
+from functools import partial
+from unbag._threads import completed
+
+if __name__ == "__main__":
+    blocked = partial(signal.pthread_sigmask, signal.SIG_BLOCK)
+    print([signal.SIGINT in mask for _, mask in completed(blocked, [(), ()], 2)])
+"""
+
 
 def blas_threads():
     return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
@@ -79,3 +89,13 @@ def test_a_stop_does_not_wait_for_what_is_being_sent(tmp_path):
     )
     assert ran.returncode != 0
     assert "KeyboardInterrupt" in ran.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no signal masks")
+def test_processes_do_not_hear_ctrl_c_from_their_first_moment(tmp_path):
+    """In a new process, since the first start of all is the one that differs."""
+    (tmp_path / "program.py").write_text(MASKS)
+    ran = subprocess.run(
+        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert ran.stdout == "[True, True]\n", ran.stderr
