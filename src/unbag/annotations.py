@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from unbag._declared import Declared, documented
-from unbag._messages import argument, listed, words
+from unbag._messages import argument, counted, listed, words
 from unbag.bags import Bags
 from unbag.groups import Groups
 from unbag.labels import LabelSets
@@ -399,8 +399,9 @@ def sentences(
         )
     if figures.impossible_bags:
         yield (
-            f"{figures.impossible_bags:,} {bags} have tags that cannot all be right, such as more "
-            f"tags than {instances}: each of these tags was treated as optional."
+            f"Tags that cannot all be right, such as more tags than {instances}: in "
+            f"{counted(figures.impossible_bags, words().bag)}. Each of these tags was treated as "
+            "optional."
         )
 
 

@@ -229,7 +229,8 @@ class TrainingSet:
         if names := self.feature_names:
             logger.info("Features (%d): %s.", len(names), listed(names))
         if names := self.unused:
-            logger.info("Columns that are not used (%d): %s.", len(names), listed(names))
+            shown = listed(name or "one without a name" for name in names)
+            logger.info("Columns that are not used (%d): %s.", len(names), shown)
         return self
 
     def fit(

@@ -255,6 +255,14 @@ def test_split_cuts_long_recordings_and_tags_hold_where_they_lie(recordings, ext
     assert "of 4 pieces in 2 files." in summary(result, "recordings")[0]
 
 
+def test_tags_after_the_end_of_a_recording_are_said(extracted):
+    text = "file,start,end,tags\nlong,1,4,low\nshort,1,3,low\nshort,50,60,high\n"
+    result, _, rows = extracted(text, split=10)
+    assert result.notes["short.wav"] == "The tags of 1 stretch begin after its end."
+    assert "long.wav" not in result.notes
+    assert {row["tags"] for row in rows if row["file"] == "short.wav"} == {"low"}
+
+
 def test_split_without_tags_and_bags_that_hold_nothing(recordings):
     output = recordings.parent / "t.parquet"
     result = unbag.extract.audio(recordings, output, split=2)

@@ -277,3 +277,11 @@ def test_numbers_in_text_are_no_features_and_that_is_said(tmp_path, name):
         warnings.simplefilter("error")
         read(path, Roles("word", "tags", carry=["number", "x"]))
         read(path, Roles("word", "tags", features=["y"]))
+
+
+def test_numbers_with_separators_of_thousands_are_no_features_and_that_is_said(tmp_path):
+    rows = ["bag;tags;x;y", "a;owl;3.979,90;1,5", "a;owl;565,86;2,5", "b;wren;1.234.567,0;3,5"]
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    with pytest.warns(UserWarning, match="x holds numbers as text.*separators of thousands"):
+        found = read(tmp_path / "t.csv", Roles("bag", "tags"))
+    assert found.roles.features == ("y",)

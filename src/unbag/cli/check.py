@@ -41,7 +41,7 @@ def check(
 ) -> None:
     """Find tags that look wrong, and tags that seem to be missing.
 
-    Example: unbag check words.csv --bag word --labels tags -o suspicious.csv
+    Example: unbag check words.csv --bag bag --labels labels -o suspicious.csv
     """
     from unbag.learning import read_source, refuse_contradiction
 

@@ -37,7 +37,7 @@ def compare(
 ) -> None:  # fmt: skip
     """Compare the paper's model with its rivals on a table of your own, by cross-validation.
 
-    Example: unbag compare words.csv --bag word --labels tags --quick --methods unbag,sim
+    Example: unbag compare words.csv --bag bag --labels labels --quick --methods unbag,sim
     """
     from unbag.compare import compare as compare_methods
 

@@ -32,7 +32,7 @@ def evaluate(
 
     Rows are calls, regions or windows in tables of extract, and bags the recordings or pictures.
 
-    Example: unbag evaluate words.unbag words.csv --instance-labels letter
+    Example: unbag evaluate words.unbag words.csv --instance-labels instance_label
     """
     from unbag.evaluation import evaluate as measured
 

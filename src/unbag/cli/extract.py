@@ -119,8 +119,9 @@ def audio(
     split: Annotated[
         float | None,
         about_tags(
-            help="Seconds of the pieces that long recordings are cut into; each is a bag. Tags "
-            "with columns start and end hold in the pieces that they overlap."
+            help="Seconds of the pieces that long recordings are cut into; each is a bag. A tag "
+            "with columns start and end holds in the piece that has at least half of its stretch, "
+            "and is unsure in others that it overlaps."
         ),
     ] = None,
     jobs: o.Jobs = -1,

@@ -43,7 +43,7 @@ def fit(
 
     A bag is all rows with one list of tags, such as the calls of a recording.
 
-    Example: unbag fit words.csv --bag word --labels tags -o words.unbag
+    Example: unbag fit words.csv --bag bag --labels labels -o words.unbag
     """
     # It brings scikit-learn, which takes a second.
     from unbag.learning import (

@@ -52,7 +52,7 @@ from unbag.tables.writing import write_tables
 from unbag.tagging import ANY_LABEL, DELIMITER, NO_LABEL, write_cell
 
 from .kinds import FileInstances, MediaKind, OnShare, ignore_share
-from .stretches import Stretches, TagsByStretch, are_timed, bags_of
+from .stretches import Stretches, TagsByStretch, are_timed, bags_of, n_after
 from .tags import (
     MatchedTags,
     Tags,
@@ -90,7 +90,8 @@ class ExtractOptions(TypedDict, total=False):
         meaning of missing tags.
     split : float
         Seconds into which recordings are cut: each piece is a bag. The tags of a whole recording
-        are then unsure in each of its bags; those of stretches hold in the bags that they overlap.
+        are then unsure in each of its bags. A tag of a stretch holds in the bag that has at least
+        half of the stretch, and is unsure in others that it overlaps.
     n_jobs : int
         Number of processes; each reads a file at a time. 1 by default, -1 for all cores.
     on_file : callable
@@ -518,6 +519,12 @@ def _write(
     if tags is not None and matched is None:
         matched = matched_tags(list(dict.fromkeys(media)), tags, kind.things, others)
     of_files = TableRows(kind, None if matched is None else matched.of_bags)
+    seconds = {bag: each for own in facts_of.values() for bag, each in own["seconds"].items()}
+    if kind.split is not None and matched is not None:
+        for bag, own in seconds.items():
+            if n_late := n_after(matched.of_bags.get(bag, {}), own):
+                late = f"The tags of {counted(n_late, 'stretch', 'stretches')} begin after its end."
+                notes[bag] = f"{notes[bag]} {late}" if bag in notes else late
     n_bags, without, tagged = 0, [], []
     for name, part in parts.items():
         found = of_files.bags(name, _read_rows(part, of_files.few), facts_of[name])
@@ -540,8 +547,7 @@ def _write(
     facts = Facts(
         kind.name, kind.things, __version__, str(folder), parsed_json(json.dumps(stored)),
         dict(kind.settings()) | ({} if kind.split is None else {"split": kind.split}),
-        seconds={bag: each for own in facts_of.values() for bag, each in own["seconds"].items()},
-        style=tags.style if tags is not None else {}, **result,
+        seconds=seconds, style=tags.style if tags is not None else {}, **result,
     )  # fmt: skip
     metadata = facts.metadata()
     tables = (of_files.of_file(name, _read_rows(part), facts_of[name])

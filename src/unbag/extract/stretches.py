@@ -75,6 +75,11 @@ def are_timed(tags: TagsByStretch) -> bool:
     return any(span is not None for span in tags)
 
 
+def n_after(tags: TagsByStretch, seconds: float) -> int:
+    """Count the stretches with tags that begin after the end of a recording."""
+    return sum(span is not None and span[0] >= seconds for span in tags)
+
+
 def even_spans(seconds: float, split: float) -> list[Span]:
     """Return stretches of a length; the last one is from half to one and a half times as long.
 

@@ -307,18 +307,26 @@ def warn_of_numbers_in_text(
         verb, it = ("holds", "it") if len(found) == 1 else ("hold", "them")
         warn_caller(
             f"{path}: {listed(found)} {verb} numbers as text, such as {example!r}, which are not "
-            "used as features: write numbers, in a CSV file with decimal points or between "
-            f"semicolons; or pass {it} with {argument('carry')} to silence this warning."
+            "used as features: write numbers without separators of thousands, in a CSV file with "
+            f"decimal points or between semicolons; or pass {it} with {argument('carry')} to "
+            "silence this warning."
         )
 
 
 def are_decimals(texts: Sequence[str | None], marks: str = ".,") -> bool:
-    """Return whether the filled cells of a column are numbers, most of them with decimals."""
+    """Return whether the filled cells of a column are numbers, most of them with decimals.
+
+    At least one has one of the marks, or separators of thousands: it is not read as a number.
+    """
     filled = [text.strip() for text in texts if text is not None and text.strip()]
-    with_decimals = re.compile(rf"[+-]?\d*[{marks}]\d+(?:[eE][+-]?\d+)?")
-    found = [with_decimals.fullmatch(text) is not None for text in filled]
+    grouped = r"\d{1,3}(?:[.,]\d{3})+"
+    decimals = re.compile(rf"[+-]?(?:\d*|{grouped})[.,]\d+(?:[eE][+-]?\d+)?")
+    not_read = re.compile(rf"[+-]?(?:\d*[{marks}]|{grouped}[.,])\d+(?:[eE][+-]?\d+)?")
+    found = [decimals.fullmatch(text) is not None for text in filled]
     whole = [re.fullmatch(r"[+-]?\d+", text) is not None for text in filled]
-    return 2 * sum(found) > len(filled) == sum(found) + sum(whole)
+    return 2 * sum(found) > len(filled) == sum(found) + sum(whole) and any(
+        map(not_read.fullmatch, filled)
+    )
 
 
 # Columns of numbers that describe no instance: those that count rows or name them, say when or
