@@ -535,7 +535,7 @@ def test_names_that_are_not_there_to_be_renamed_are_warned_of(tmp_path, run):
     (roles := tmp_path / "roles.toml").write_text('rename = "names.csv"\n')
     for command, output, said in (
         (["fit", path, "--rename", names], ["-o", tmp_path / "m.unbag"], "--rename"),
-        (["check", path, "--folds", "2", "--roles", roles], [], "rename in a file for --roles"),
+        (["check", path, "--folds", "2", "--roles", roles], [], "rename (in a file for --roles)"),
         (["data", "convert", path, "--rename", names], [tmp_path / "new.csv"], "--rename"),
     ):
         code, _, err = run(*command, *output)
@@ -673,7 +673,7 @@ def test_a_word_for_none_is_background_where_an_instance_has_it(tmp_path, run):
     assert "2 of the 4 labelled rows have labels that the model does not know" in " ".join(
         (out + err).split()
     )
-    assert "none in a file for --roles" in " ".join((out + err).split())
+    assert "none (in a file for --roles)" in " ".join((out + err).split())
 
 
 @pytest.mark.parametrize("cell", ["owl?", "owl ?", "?owl", "owl??"])

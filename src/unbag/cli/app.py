@@ -132,7 +132,7 @@ def as_option(name: str, *value: object) -> str:
     ('--kernel 2', '--ignore-labels')
     """
     if name in messages.in_role_file:
-        return f"{name} in a file for --roles"
+        return f"{name} (in a file for --roles)"
     option = OPTION_OF.get(name, f"--{name.replace('_', '-')}")
     if not value or isinstance(value[0], bool):
         return option
@@ -141,7 +141,7 @@ def as_option(name: str, *value: object) -> str:
         text = ",".join(f"{old}={new}" for old, new in value[0].items())
     elif isinstance(value[0], list):
         text = ",".join(map(str, value[0]))
-    is_plain = text.replace("-", "").replace("=", "").isalnum()
+    is_plain = all(each.isalnum() or each in "-=." for each in text)
     return f"{option} {text if is_plain else repr(text)}"
 
 

@@ -22,7 +22,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from unbag._messages import warn_caller, words
+from unbag._messages import argument, warn_caller, words
 from unbag._scikit_learn import BaseEstimator, ClassifierMixin
 from unbag.bags import Bags, BagsLike, value_array
 from unbag.fitting import BagSource
@@ -343,8 +343,8 @@ def check_background_cost(model: Any) -> None:
         check_numbers(model, background_cost=(0, np.inf))
         if model.background is False and model.background_cost:
             raise ValueError(
-                f"background_cost={model.background_cost!r} needs a background: set "
-                'background=True or background="auto", or leave it out.'
+                f"{argument('background_cost', model.background_cost)} needs a background: leave "
+                f"it out, or set {argument('background', 'auto')}."
             )
 
 

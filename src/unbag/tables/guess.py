@@ -316,17 +316,16 @@ def warn_of_numbers_in_text(
 def are_decimals(texts: Sequence[str | None], marks: str = ".,") -> bool:
     """Return whether the filled cells of a column are numbers, most of them with decimals.
 
-    At least one has one of the marks, or separators of thousands: it is not read as a number.
+    These have one of the marks, or any where there are separators of thousands.
     """
     filled = [text.strip() for text in texts if text is not None and text.strip()]
-    grouped = r"\d{1,3}(?:[.,]\d{3})+"
-    decimals = re.compile(rf"[+-]?(?:\d*|{grouped})[.,]\d+(?:[eE][+-]?\d+)?")
-    not_read = re.compile(rf"[+-]?(?:\d*[{marks}]|{grouped}[.,])\d+(?:[eE][+-]?\d+)?")
-    found = [decimals.fullmatch(text) is not None for text in filled]
+    thousands = r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:,\d{3})+\.\d+"
+    if any(re.fullmatch(f"[+-]?(?:{thousands})", text) for text in filled):
+        marks = ".,"
+    with_decimals = re.compile(rf"[+-]?(?:\d*[{marks}]\d+|{thousands})(?:[eE][+-]?\d+)?")
+    found = [with_decimals.fullmatch(text) is not None for text in filled]
     whole = [re.fullmatch(r"[+-]?\d+", text) is not None for text in filled]
-    return 2 * sum(found) > len(filled) == sum(found) + sum(whole) and any(
-        map(not_read.fullmatch, filled)
-    )
+    return 2 * sum(found) > len(filled) == sum(found) + sum(whole)
 
 
 # Columns of numbers that describe no instance: those that count rows or name them, say when or

@@ -419,8 +419,10 @@ def bad_record(path: PathLike, row: int, record: bytes, error: Exception) -> Dat
     """Make the error for a record that cannot be read."""
     if isinstance(error, UnicodeDecodeError):
         wrong = error.object[max(error.start - 10, 0) : error.start + 10].rstrip(b"\r\n")
+        # As most programs that do not write UTF-8 would have written it.
+        shown = wrong.decode("cp1252", "replace")
         return DataError(
-            f"{path}, row {row}: {shortened(wrong)} is not encoded in UTF-8: save the file as 'CSV "
+            f"{path}, row {row}: {shortened(shown)} is not encoded in UTF-8: save the file as 'CSV "
             "UTF-8'."
         )
     if "new-line" in str(error):
